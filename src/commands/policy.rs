@@ -95,7 +95,7 @@ impl Args {
                     permissions,
                     &context.directory,
                 );
-                show(context, &judged, permissions);
+                show(context, &judged);
             }
             Command::Remove { rule } => {
                 let file = ConfigFile::find(context.env, None, Place::User)?;
@@ -137,15 +137,26 @@ fn list(context: &mut Context<'_>, project: &Project) {
     }
 }
 
-fn show(context: &mut Context<'_>, judged: &Judged, mode: Permissions) {
+fn show(context: &mut Context<'_>, judged: &Judged) {
     let ui = &mut context.ui;
     if ui.json() {
         return ui.value(judged);
     }
-    let by = match (&judged.rule, &judged.source) {
+    let Judged { what, kind, commands, path, agent, tier, permissions, answer, rule, source } = judged;
+    let by = match (rule, source) {
         (Some(rule), Some(source)) => format!("{} ({})", printable_line(rule), printable_line(source)),
-        _ => format!("no rule; in a run with --permissions {}", mode.name()),
+        _ => "no rule".to_owned(),
     };
-    ui.data(&format!("{}  {}", judged.answer, printable(&judged.what)));
+    ui.data(&format!("{answer}  {}", printable(what)));
     ui.data(&format!("  {by}"));
+    for words in commands {
+        let words: Vec<String> = words.iter().map(|word| format!("`{}`", printable_line(word))).collect();
+        ui.data(&format!("  command {}", words.join(" ")));
+    }
+    if *kind == "path" {
+        let path =
+            path.as_deref().map_or("outside of the project".to_owned(), |path| format!("`{}`", printable_line(path)));
+        ui.data(&format!("  path {path}"));
+    }
+    ui.data(&format!("  as a {kind}, for {agent}, tier {tier}, in a run with --permissions {permissions}"));
 }

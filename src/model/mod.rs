@@ -13,6 +13,7 @@ mod file_verdicts;
 mod forecast;
 mod hidden;
 mod hook;
+mod host_name;
 mod ids;
 mod interval;
 mod json;
@@ -50,6 +51,7 @@ pub(crate) use file_verdicts::{Content, FileVerdicts, JudgedFiles};
 pub(crate) use forecast::Forecast;
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
 pub(crate) use hook::{HookAnswered, HookEffect};
+pub(crate) use host_name::host_name;
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
 pub(crate) use json::{from_json, to_json};
@@ -77,6 +79,6 @@ pub(crate) use text::{
     abbreviated, ago, clock, first_line, first_words, indented, indented_beginning, list, megabytes, plural, quote,
 };
 pub(crate) use tier::Tier;
-pub(crate) use tools::{change_by, is_denied, tools_but, tools_called};
+pub(crate) use tools::{change_by, is_denied, may_be_tool, surely_is_tool, tools_but, tools_called};
 pub(crate) use undone::{UndoRecord, UndoState, Undone, but};
 pub(crate) use words::{stem, stem_of, stems, words};

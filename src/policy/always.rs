@@ -5,9 +5,9 @@ use std::fmt;
 
 use rable::{Node, NodeKind};
 
-use super::shell::parse;
+use super::shell::Script;
 use super::shell_values::{Piece, pieces};
-use crate::model::Access;
+use crate::model::{Access, host_name};
 
 /// A kind of request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ pub(crate) fn always_rules(
     let only = |rule| BTreeSet::from([rule]);
     match access {
         Access::Write => path.filter(|path| is_plain_file(path)).map(|_| only(AlwaysRule::Writes)),
-        Access::Network => host(detail).map(|host| only(AlwaysRule::Host(host))),
+        Access::Network => host(detail).map(|host| only(AlwaysRule::Host(host.to_string()))),
         Access::Shell => command_rules(detail, project),
         Access::Read | Access::Mcp | Access::Own | Access::Other => None,
     }
@@ -79,13 +79,36 @@ fn is_plain_file(path: &str) -> bool {
     !path.is_empty() && !path.split(['/', '\\']).any(|part| part.starts_with('.'))
 }
 
+/// A host with the port that is reached there.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) port: u16,
+    has_usual_port: bool,
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, port, has_usual_port } = self;
+        if *has_usual_port { f.write_str(name) } else { write!(f, "{name}:{port}") }
+    }
+}
+
 /// The host that an address surely leads to.
-pub(super) fn host(address: &str) -> Option<String> {
+pub(super) fn host(address: &str) -> Option<Host> {
     let address = address.trim().to_ascii_lowercase();
-    let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
-    let host = rest.split(['/', '?', '#']).next()?;
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
-    (!host.is_empty() && host.bytes().all(is_plain)).then(|| host.to_owned())
+    let (rest, usual) = match address.strip_prefix("https://") {
+        Some(rest) => (rest, 443),
+        None => (address.strip_prefix("http://")?, 80),
+    };
+    let place = rest.split(['/', '?', '#']).next()?;
+    let (name, port) = match place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+        Some((name, "")) => (name, usual),
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port.parse().ok()?),
+        Some(_) => return None,
+        None => (place, usual),
+    };
+    Some(Host { name: host_name(name)?, port, has_usual_port: port == usual })
 }
 
 /// A rule for each command of a line that consists of plain commands.
@@ -101,8 +124,8 @@ fn command_rules(line: &str, project: &str) -> Option<BTreeSet<AlwaysRule>> {
 /// The words of each command of a line that consists of plain commands: nothing in them is known only when they run, and
 /// they write no file by a redirection. `None`: another line, or an empty one.
 pub(super) fn plain_commands(line: &str) -> Option<Vec<Vec<String>>> {
-    let nodes = parse(line)?;
-    let mut rest: Vec<&Node> = nodes.iter().collect();
+    let script = Script::parse(line)?;
+    let mut rest: Vec<&Node> = script.nodes.iter().collect();
     let mut commands = Vec::new();
     while let Some(node) = rest.pop() {
         match &node.kind {
@@ -394,6 +417,7 @@ mod tests {
         };
         assert_eq!(reach("https://API.example.com/a?b").as_deref(), Some("api.example.com"));
         assert_eq!(reach("http://localhost:8080").as_deref(), Some("localhost:8080"));
+        assert_eq!(reach("https://[0:0::1]:443/a").as_deref(), Some("[::1]"));
         for address in
             ["", "api.example.com", "https://", "https://a@b", "https://a%2eb", "https://a\\b", "file:///etc/passwd"]
         {

@@ -26,5 +26,6 @@ pub(crate) use permission::{PermissionAnswer, Permissions, REVIEWING, Ruling, is
 pub(crate) use read_commands::reads_files;
 pub(crate) use redact::{EMAIL, Redaction, Redactor, SCRUBBED};
 pub(crate) use review_commands::{READS_GIT, only_reads_git};
+pub(crate) use rule_commands::commands_in;
 pub(crate) use rules::{Answer, Answered, PolicyRequest, PolicyRules, ruling};
 pub(crate) use shell_rules::forbidden;

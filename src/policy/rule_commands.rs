@@ -1,11 +1,12 @@
 //! Which commands of a line a rule of `[policy]` is about.
 //!
 //! A rule that allows has to be sure, and one that denies must not be evaded by another way to write the same: the first
-//! matches plain commands only, the second whatever may be such a command, wherever it stands in the line.
+//! matches plain commands only, the second whatever may be such a command, wherever it stands in the line. Where it is not
+//! sure that it is one, a person is asked.
 
 use super::always::plain_commands;
 use super::shell::Script;
-use super::shell_rules::{MAX_DEPTH, SHELLS, WRAPPERS, is_cluster, name_of};
+use super::shell_rules::{GIT_WITH_VALUE, MAX_DEPTH, SHELLS, WRAPPERS, is_cluster, name_of};
 use super::shell_values::Word;
 
 /// Combinations of the values of a script's variables.
@@ -14,6 +15,27 @@ const MAX_VARIANTS: usize = 16;
 const MAX_SCRIPTS: usize = 64;
 /// Arguments of a program that runs another.
 const MAX_WRAPPED: usize = 64;
+/// Words of a text between a program's name and what it is to do.
+const MAX_APART: usize = 6;
+
+/// Programs that run the command behind this option of theirs, and no other of their arguments.
+const FINDERS: [&str; 2] = ["find", "fd"];
+const FINDERS_OPTIONS: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+/// Wrappers whose first argument is none of the command's words.
+const WITH_OPERAND: [&str; 6] = ["timeout", "flock", "chroot", "taskset", "chrt", "ssh"];
+/// Wrappers that give one of their arguments to a shell.
+const TAKES_SCRIPT: [&str; 6] = ["ssh", "su", "watch", "parallel", "script", "flock"];
+/// These are told what to run as a script, which is parsed.
+const TAKES_PARSED: [&str; 6] = ["eval", "trap", "source", ".", "alias", "git"];
+/// Programs that run none of their arguments. Any other one may: `poetry run git push`.
+const PLAIN: &str = "echo printf cat ls head tail wc grep egrep fgrep rg ag cd pushd popd pwd mkdir rmdir touch cp mv rm \
+                     ln chmod chown test [ [[ true false exit return which type whereis man diff cmp sort uniq cut tr jq \
+                     stat file du df sleep export set unset read tee date basename dirname realpath readlink kill ps";
+/// With these among its arguments, git runs others of them.
+const GIT_RUNS: &str = "submodule bisect filter-branch difftool mergetool for-each-repo -x --exec";
+/// Ends of the names of variables, and of git's options, whose values are run.
+const RUN_NAMES: [&str; 9] =
+    ["EDITOR", "PAGER", "COMMAND", "ASKPASS", "GIT_SSH", "EXTERNAL_DIFF", "BROWSER", "-pack", "--exec"];
 
 /// Whether a line consists of plain commands, each of which begins with the words of one of these.
 pub(super) fn are_covered(line: &str, patterns: &[&str]) -> bool {
@@ -28,6 +50,14 @@ pub(super) fn are_covered(line: &str, patterns: &[&str]) -> bool {
     plain_commands(line).is_some_and(|commands| commands.iter().all(is_covered))
 }
 
+/// The words of each command that a line runs, with `?` for what is known only then; in scripts and wrappers too.
+pub(crate) fn commands_in(line: &str) -> Vec<Vec<String>> {
+    let words =
+        |command: Command| command.words.into_iter().map(|word| word.unwrap_or_else(|| "?".to_owned())).collect();
+    let all = Commands::of(line).all.into_iter();
+    all.filter(|command| command.programs.first() == Some(&Found::Surely)).map(words).collect()
+}
+
 fn plain(program: &str) -> &str {
     program.strip_prefix("./").filter(|rest| rest.contains('/')).unwrap_or(program)
 }
@@ -37,41 +67,60 @@ fn is_pattern(word: &str) -> bool {
     !["[", "[["].contains(&word) && word.contains(['*', '?', '[', '{'])
 }
 
+fn is_one_of(list: &str, word: &str) -> bool {
+    list.split(' ').any(|name| name == word)
+}
+
+/// Whether a line runs what a pattern means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Found {
+    No,
+    Maybe,
+    Surely,
+}
+
 /// What a line may run.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
-    /// Also those in the arguments of others. The first word of each is the program's name, without its folder.
-    all: Vec<Vec<Word>>,
+    /// A program and its arguments each.
+    all: Vec<Command>,
+    /// What programs get to read or to run, in whatever language.
+    texts: Vec<String>,
     /// Something in it is known only when it runs.
     pub(super) hides_some: bool,
     /// The number of scripts so far.
     scripts: usize,
 }
 
+#[derive(Debug)]
+struct Command {
+    words: Vec<Word>,
+    /// How sure it is that each word is the program of a command with the words behind it.
+    programs: Vec<Found>,
+}
+
 impl Commands {
     pub(super) fn of(line: &str) -> Self {
         let mut found = Self::default();
-        found.script(line, 0);
+        found.script(line, 0, Found::Surely);
         found
     }
 
-    /// Whether one of them may be a command that begins with these words, with options between them.
-    pub(super) fn include(&self, pattern: &str) -> bool {
-        let mut words = pattern.split_whitespace();
-        let Some(program) = words.next().map(name) else { return false };
-        let words: Vec<&str> = words.collect();
-        let mut meant = self.all.iter().filter(|command| command[0].as_deref() == Some(&program));
-        meant.any(|command| may_go_on(&command[1..], &words))
+    /// Whether one of them is a command that begins with a pattern's words, with options between them.
+    pub(super) fn include(&self, pattern: &CommandPattern) -> Found {
+        let of_command = |command: &Command| {
+            let places = command.programs.iter().zip(&command.words).enumerate();
+            let meant = places.filter(|(_, (sure, word))| {
+                **sure > Found::No && word.as_deref().is_some_and(|word| is_program(word, &pattern.program))
+            });
+            meant.map(|(at, (sure, _))| pattern.goes_on(&command.words[at + 1..]).min(*sure)).max()
+        };
+        let found = self.all.iter().filter_map(of_command).max().unwrap_or(Found::No);
+        let is_in_text = || self.texts.iter().any(|text| pattern.is_named_in(text));
+        if found == Found::No && is_in_text() { Found::Maybe } else { found }
     }
 
-    fn add(&mut self, mut words: Vec<Word>) {
-        if let Some(program) = words.first_mut() {
-            *program = program.as_deref().map(name);
-            self.all.push(words);
-        }
-    }
-
-    fn script(&mut self, source: &str, depth: usize) {
+    fn script(&mut self, source: &str, depth: usize, sure: Found) {
         self.scripts += 1;
         let script = if depth < MAX_DEPTH && self.scripts <= MAX_SCRIPTS { Script::parse(source) } else { None };
         let Some(script) = script else {
@@ -80,41 +129,85 @@ impl Commands {
         };
         self.hides_some |= script.hides_commands;
         for variant in script.variants(MAX_VARIANTS) {
-            script.commands(&variant).into_iter().for_each(|words| self.command(words, depth));
+            script.assigned(&variant).for_each(|(name, value)| self.variable(name, value));
+            let commands = script.commands(&variant);
+            for (at, text) in &script.read {
+                let program = commands.get(*at).and_then(|words| words.first()?.as_deref()).map(name);
+                if program.is_none_or(|program| !is_one_of(PLAIN, &program)) {
+                    self.texts.push(text.clone());
+                }
+            }
+            commands.into_iter().for_each(|words| self.command(words, depth, sure));
         }
     }
 
-    fn command(&mut self, words: Vec<Word>, depth: usize) {
+    /// What git and other programs may run.
+    fn variable(&mut self, name: &str, value: Word) {
+        match value {
+            _ if name.starts_with("GIT_CONFIG") => self.hides_some = true,
+            _ if !is_run(name) => {}
+            Some(value) => self.texts.push(value),
+            None => self.hides_some = true,
+        }
+    }
+
+    fn command(&mut self, mut words: Vec<Word>, depth: usize, sure: Found) {
         let Some((program, arguments)) = words.split_first() else { return };
         let Some(program) = program.as_deref().filter(|program| !is_pattern(program)).map(name) else {
             self.hides_some = true;
             return;
         };
-        self.scripts_of(&program, arguments, depth);
-        if WRAPPERS.contains(&&*program) || ["find", "fd", "ssh"].contains(&&*program) {
-            // Which of their arguments is the program depends on the options of each.
-            self.hides_some |= arguments.len() > MAX_WRAPPED;
-            for at in 0..arguments.len().min(MAX_WRAPPED) {
-                let mut inner = arguments[at..].to_vec();
-                if let Some(program) = inner[0].as_deref().map(name) {
-                    self.scripts_of(&program, &inner[1..], depth);
-                    // What it reads.
-                    inner.extend((words[0].as_deref().map(name).as_deref() == Some("xargs")).then_some(None));
-                    self.add(inner);
-                }
+        self.scripts_of(&program, arguments, depth, sure);
+        let mut programs = vec![Found::No; words.len()];
+        programs[0] = sure;
+        match &*program {
+            wrapper if is_wrapper(wrapper) || FINDERS.contains(&wrapper) => {
+                self.wrapped(wrapper, &words, &mut programs, depth);
             }
-            for script in arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace)) {
-                // `env -S'git push'`
-                let script = script.trim_start_matches('-');
-                let inner = script.split_once('=').map_or_else(|| script.strip_prefix('S'), |(_, inner)| Some(inner));
-                [Some(script), inner].into_iter().flatten().for_each(|script| self.script(script, depth + 1));
+            // A file that it runs, and what that runs.
+            shell if SHELLS.contains(&shell) => programs[1..].fill(Found::Maybe),
+            parsed if TAKES_PARSED.contains(&parsed) || is_one_of(PLAIN, parsed) => {}
+            _ => {
+                programs[1..].fill(Found::Maybe);
+                let texts = arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace));
+                self.texts.extend(texts.cloned());
             }
         }
-        self.add(words);
+        if program == "xargs" {
+            // What it reads.
+            words.push(None);
+        }
+        self.all.push(Command { words, programs });
     }
 
-    /// What a shell is told to run.
-    fn scripts_of(&mut self, program: &str, arguments: &[Word], depth: usize) {
+    /// Which arguments of a wrapper are the program that it runs depends on its options.
+    fn wrapped(&mut self, wrapper: &str, words: &[Word], programs: &mut [Found], depth: usize) {
+        self.hides_some |= words.len() > MAX_WRAPPED;
+        let sure = programs[0];
+        for at in 1..words.len().min(MAX_WRAPPED) {
+            programs[at] = if is_wrapper(wrapper) { wrapped_at(words, at) } else { found_at(words, at) }.min(sure);
+            if let Some(inner) = words[at].as_deref().map(name).filter(|_| programs[at] > Found::No) {
+                self.scripts_of(&inner, &words[at + 1..], depth, programs[at]);
+            }
+        }
+        let mut before = None;
+        for word in words[1..].iter().flatten() {
+            // `env -S'git push'`
+            let splits =
+                wrapper == "env" && (before == Some("-S") || word.starts_with("-S") || word.starts_with("--s"));
+            before = Some(word.as_str());
+            if !word.contains(char::is_whitespace) {
+                continue;
+            }
+            let script = word.trim_start_matches('-');
+            let inner = script.split_once('=').map_or_else(|| script.strip_prefix('S'), |(_, inner)| Some(inner));
+            let sure = if splits || TAKES_SCRIPT.contains(&wrapper) { sure } else { Found::Maybe };
+            [Some(script), inner].into_iter().flatten().for_each(|script| self.script(script, depth + 1, sure));
+        }
+    }
+
+    /// What a shell, or git, is told to run.
+    fn scripts_of(&mut self, program: &str, arguments: &[Word], depth: usize, sure: Found) {
         let has_option = |letter| arguments.iter().flatten().any(|word| is_cluster(word, letter));
         let (options, rest): (Vec<&Word>, Vec<&Word>) =
             arguments.iter().partition(|word| word.as_deref().is_some_and(|word| word.starts_with('-')));
@@ -122,7 +215,7 @@ impl Commands {
             // Which of them is the script depends on the options.
             shell if SHELLS.contains(&shell) && has_option('c') => {
                 self.hides_some |= rest.iter().any(|word| word.is_none());
-                rest.into_iter().flatten().for_each(|script| self.script(script, depth + 1));
+                rest.into_iter().flatten().for_each(|script| self.script(script, depth + 1, sure));
             }
             // Without a file it reads what to run.
             shell if SHELLS.contains(&shell) => {
@@ -138,14 +231,73 @@ impl Commands {
             "eval" | "trap" => {
                 let parts: Option<Vec<String>> = rest.into_iter().cloned().collect();
                 match parts {
-                    Some(parts) => self.script(&parts.join(" "), depth + 1),
+                    Some(parts) => self.script(&parts.join(" "), depth + 1, sure),
                     None => self.hides_some = true,
                 }
             }
             "alias" => self.hides_some = true,
+            "git" => self.texts_of_git(arguments),
+            // `export GIT_EDITOR='git push'`
+            "export" | "env" => {
+                let settings = rest.into_iter().flatten().filter_map(|word| word.split_once('='));
+                settings.for_each(|(name, value)| self.variable(name, Some(value.to_owned())));
+            }
             _ => {}
         }
     }
+
+    /// What git runs: values of its settings and of some options, and the arguments of some of its commands.
+    fn texts_of_git(&mut self, arguments: &[Word]) {
+        let mut before = "";
+        for word in arguments {
+            let known = word.as_deref().unwrap_or_default();
+            let setting = known.split_once('=').filter(|(name, _)| before == "-c" || is_run(name));
+            self.texts.extend(setting.map(|(_, value)| value.to_owned()));
+            // An alias may be any of git's commands.
+            self.hides_some |= before == "-c" && word.is_none();
+            self.hides_some |= known.starts_with("alias.") || known.starts_with("--config-env");
+            before = known;
+        }
+        if arguments.iter().flatten().any(|word| is_one_of(GIT_RUNS, word)) {
+            self.hides_some |= arguments.iter().any(Option::is_none);
+            let known: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
+            self.texts.push(known.join(" "));
+        }
+    }
+}
+
+/// Whether the value of a variable or option is run: `GIT_SSH_COMMAND`, `--upload-pack`
+fn is_run(name: &str) -> bool {
+    RUN_NAMES.iter().any(|end| name.ends_with(end)) || ["BASH_ENV", "--open-files-in-pager"].contains(&name)
+}
+
+fn is_wrapper(program: &str) -> bool {
+    WRAPPERS.contains(&program) || program == "ssh"
+}
+
+/// Whether a wrapper's argument is the program that it runs.
+fn wrapped_at(words: &[Word], at: usize) -> Found {
+    let mut has_operand = false;
+    let mut is_value = false;
+    for word in &words[..at] {
+        // What a variable holds may be options, and the program.
+        let Some(word) = word.as_deref() else { return Found::Maybe };
+        let called = name(word);
+        let is_wrapper = is_wrapper(&called);
+        let is_option = word.starts_with('-');
+        let is_known = is_option || is_wrapper || is_value || has_operand || word.contains('=');
+        if !is_known && !word.starts_with(|c: char| c.is_ascii_digit()) {
+            return Found::Maybe;
+        }
+        has_operand = is_wrapper && WITH_OPERAND.contains(&&*called) || has_operand && is_option;
+        is_value = is_option && !word.contains('=') && word != "--";
+    }
+    if is_value { Found::Maybe } else { Found::Surely }
+}
+
+fn found_at(words: &[Word], at: usize) -> Found {
+    let is_behind = words[at - 1].as_deref().is_some_and(|before| FINDERS_OPTIONS.contains(&before));
+    if is_behind { Found::Surely } else { Found::No }
 }
 
 /// A program's name, as file systems that fold case and Windows have it.
@@ -153,39 +305,107 @@ fn name(program: &str) -> String {
     name_of(&program.to_lowercase()).to_owned()
 }
 
-/// Whether a command's arguments begin with the pattern's words behind the program; between them options may stand, with their
-/// values. An option of the pattern may stand anywhere.
-fn may_go_on(arguments: &[Word], pattern: &[&str]) -> bool {
-    let (options, words): (Vec<&str>, Vec<&str>) = pattern.iter().partition(|word| word.starts_with('-'));
-    let has_option = |option: &&str| {
-        // `-rf` is `-r` and `-f`, together or apart.
-        let letters = option.strip_prefix('-').filter(|letters| letters.bytes().all(|byte| byte.is_ascii_alphabetic()));
-        let has = |letter| arguments.iter().flatten().any(|word| is_cluster(word, letter));
-        letters.is_some_and(|letters| !letters.is_empty() && letters.chars().all(has))
-            || arguments.iter().any(|word| match word.as_deref() {
-                None => true,
-                Some(word) => word == *option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+/// Whether a word is that program, whose name is in lower case.
+fn is_program(word: &str, program: &str) -> bool {
+    let own = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    let (start, end) = own.split_at_checked(program.len()).unwrap_or((own, ""));
+    start.eq_ignore_ascii_case(program) && (end.is_empty() || end.eq_ignore_ascii_case(".exe"))
+}
+
+/// The words of a rule for commands.
+#[derive(Debug)]
+pub(super) struct CommandPattern {
+    /// Its name, in lower case.
+    program: String,
+    options: Vec<String>,
+    words: Vec<String>,
+}
+
+impl CommandPattern {
+    pub(super) fn new(text: &str) -> Self {
+        let mut words = text.split_whitespace();
+        let program = words.next().map(name).unwrap_or_default();
+        let (options, words) = words.map(str::to_owned).partition(|word: &String| word.starts_with('-'));
+        Self { program, options, words }
+    }
+
+    /// Whether a text in any language names the program and, soon after it, the words.
+    fn is_named_in(&self, text: &str) -> bool {
+        let is_part = |c: char| c.is_alphanumeric() || "-_+./\\".contains(c);
+        let words: Vec<&str> = text.split(|c| !is_part(c)).filter(|word| !word.is_empty()).collect();
+        let goes_on = |at: usize| {
+            let mut from = at + 1;
+            self.words.iter().all(|wanted| {
+                let near = words.iter().skip(from).take(MAX_APART).position(|word| word == wanted);
+                from += near.unwrap_or_default() + 1;
+                near.is_some()
             })
-    };
-    if !options.iter().all(has_option) {
-        return false;
+        };
+        words.iter().enumerate().any(|(at, word)| is_program(word, &self.program) && goes_on(at))
     }
-    let mut left = words.into_iter().peekable();
-    let mut may_be_value = false;
-    for word in arguments {
-        let Some(wanted) = left.peek() else { return true };
-        match word.as_deref() {
-            // It may be the word.
-            None => return true,
-            Some(word) if word == *wanted => {
-                left.next();
-                may_be_value = false;
-            }
-            Some(word) if word.starts_with('-') => may_be_value = !word.contains('='),
-            Some(_) if may_be_value => may_be_value = false,
-            Some(word) if is_pattern(word) => return true,
-            Some(_) => return false,
+
+    /// Whether a program's arguments begin with the words behind the program; between them options may stand, with their
+    /// values. An option of the pattern may stand anywhere.
+    fn goes_on(&self, arguments: &[Word]) -> Found {
+        let options = self.options.iter().map(|option| has_option(arguments, option)).min();
+        let mut found = options.unwrap_or(Found::Surely);
+        if found == Found::No {
+            return found;
         }
+        let is_git = self.program == "git";
+        let mut left = self.words.iter().peekable();
+        let mut before = "";
+        for word in arguments {
+            let Some(wanted) = left.peek() else { return found };
+            // It may be the word.
+            let Some(word) = word.as_deref() else { return Found::Maybe };
+            let is_option = word.starts_with('-');
+            if is_git && GIT_WITH_VALUE.contains(&before) {
+                before = "";
+                continue;
+            }
+            match word {
+                // Which it is depends on the option.
+                _ if !is_git && !is_option && !before.is_empty() => {
+                    found = Found::Maybe;
+                    left.next_if(|wanted| *wanted == word);
+                }
+                _ if word == *wanted => drop(left.next()),
+                // `cargo +nightly publish`
+                _ if is_option || word.starts_with('+') => {}
+                _ if is_pattern(word) => return Found::Maybe,
+                _ => return Found::No,
+            }
+            before = if is_option && word != "--" && !word.contains('=') { word } else { "" };
+        }
+        if left.peek().is_none() { found } else { Found::No }
     }
-    left.peek().is_none()
+}
+
+/// Whether the option is among the arguments: itself, the letters of one like `-rf` together or apart, or perhaps another
+/// form of it, such as `-f` or `--forc` for `--force`.
+fn has_option(arguments: &[Word], option: &str) -> Found {
+    let is_long = |word: &str, letter| word.strip_prefix("--").is_some_and(|name| name.starts_with(letter));
+    let as_letter = |letter: char| {
+        let of_word = |word: &Word| match word.as_deref() {
+            Some(word) if is_cluster(word, letter) => Found::Surely,
+            Some(word) if !is_long(word, letter) => Found::No,
+            _ => Found::Maybe,
+        };
+        arguments.iter().map(of_word).max().unwrap_or(Found::No)
+    };
+    let as_word = |word: &Word| match word.as_deref() {
+        None => Found::Maybe,
+        Some(word) if word == option => Found::Surely,
+        Some(word) if word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')) => Found::Surely,
+        Some(word) if word.len() > 3 && option.starts_with(word) => Found::Maybe,
+        Some(word) => {
+            let first = option.strip_prefix("--").and_then(|name| name.chars().next());
+            if first.is_some_and(|first| is_cluster(word, first)) { Found::Maybe } else { Found::No }
+        }
+    };
+    let whole = arguments.iter().map(as_word).max().unwrap_or(Found::No);
+    let letters = option.strip_prefix('-').filter(|letters| letters.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    let apart = letters.and_then(|letters| letters.chars().map(as_letter).min()).unwrap_or(Found::No);
+    whole.max(apart)
 }

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use globset::GlobMatcher;
 
-use super::always::host;
+use super::always::{Host, host};
 use super::paths::PathScope;
 use super::permission::{Permissions, Ruling, rule};
 use super::review_commands::only_reads_git;
-use super::rule_commands::{Commands, are_covered};
-use crate::model::{Access, Slug, Team, Tier, is_denied, list, tools_called};
+use super::rule_commands::{CommandPattern, Commands, Found, are_covered};
+use crate::model::{Access, Slug, Team, Tier, list, may_be_tool, surely_is_tool};
 use crate::settings::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
 /// The pattern for what routing says that an agent owns.
@@ -107,8 +107,14 @@ enum Whom {
 #[derive(Debug)]
 struct Pattern {
     text: String,
-    /// `None`: it is matched by words.
-    glob: Option<GlobMatcher>,
+    matcher: Matcher,
+}
+
+#[derive(Debug)]
+enum Matcher {
+    Words(CommandPattern),
+    /// `None`: it is no glob.
+    Glob(Option<GlobMatcher>),
 }
 
 impl PolicyRules {
@@ -152,7 +158,7 @@ impl PolicyRules {
             request,
             owned: self.owned.get(request.agent).map_or(&[], Vec::as_slice),
             commands: (request.access == Access::Shell).then(|| Commands::of(request.detail)),
-            host: host(request.detail),
+            host: if request.access == Access::Network { host(request.detail) } else { None },
         };
         let answered = rules.iter().filter_map(|rule| asked.by(rule));
         answered.max_by_key(|answered| answered.answer as u8)
@@ -178,7 +184,7 @@ struct Asked<'r> {
     owned: &'r [Pattern],
     commands: Option<Commands>,
     /// `None`: no address, or not surely one of this host.
-    host: Option<String>,
+    host: Option<Host>,
 }
 
 impl Asked<'_> {
@@ -193,60 +199,82 @@ impl Asked<'_> {
             PolicySubject::Hosts => self.host.is_none(),
             PolicySubject::Tools | PolicySubject::Writes => false,
         };
-        let about = (rule.subject, rule.word == PolicyWord::Allow);
-        let may_match = rule.patterns.iter().find(|pattern| self.may_match(about, pattern));
-        let text = may_match.map(|pattern| pattern.text.as_str());
+        let covering = || match rule.subject {
+            PolicySubject::Commands => {
+                let patterns: Vec<&str> = rule.patterns.iter().map(|pattern| &*pattern.text).collect();
+                // Which of them it is is plain from the line.
+                are_covered(self.request.detail, &patterns).then(|| self.found(rule).1).flatten()
+            }
+            _ => self.found(rule).1,
+        };
         match rule.word {
-            PolicyWord::Deny if text.is_some() => answered(Answer::Deny, text),
-            PolicyWord::Ask if text.is_some() => answered(Answer::Ask, text),
-            // It may be what the rule is about.
-            PolicyWord::Deny | PolicyWord::Ask if is_unknown => answered(Answer::Ask, None),
-            PolicyWord::Deny | PolicyWord::Ask => None,
+            PolicyWord::Deny | PolicyWord::Ask => match self.found(rule) {
+                (Found::Surely, text) if rule.word == PolicyWord::Deny => answered(Answer::Deny, text),
+                // It may be what the rule is about.
+                (Found::No, _) if !is_unknown => None,
+                (Found::No, _) => answered(Answer::Ask, None),
+                (_, text) => answered(Answer::Ask, text),
+            },
             // Lists of an engine's tools say nothing of squad's.
             PolicyWord::Only if rule.subject == PolicySubject::Tools && self.request.access == Access::Own => None,
-            PolicyWord::Only if self.surely_matches(rule) => None,
+            PolicyWord::Only if covering().is_some() => None,
             PolicyWord::Only => answered(Answer::Deny, None),
-            PolicyWord::Allow if self.surely_matches(rule) => answered(Answer::Allow, text),
-            PolicyWord::Allow => None,
+            PolicyWord::Allow => covering().and_then(|text| answered(Answer::Allow, Some(text))),
         }
     }
 
-    fn may_match(&self, (subject, allows): (PolicySubject, bool), pattern: &Pattern) -> bool {
-        match subject {
-            PolicySubject::Tools => pattern.is_tool(self.request.tool, allows),
-            PolicySubject::Writes => self.request.path.is_some_and(|path| match &*pattern.text {
+    /// How surely one of a rule's patterns is about the request, and which.
+    fn found<'p>(&self, rule: &'p Rule) -> (Found, Option<&'p str>) {
+        let mut best = (Found::No, None);
+        for pattern in &rule.patterns {
+            let found = self.is_about(rule, pattern);
+            if found > best.0 {
+                best = (found, Some(&*pattern.text));
+            }
+            if found == Found::Surely {
+                break;
+            }
+        }
+        best
+    }
+
+    fn is_about(&self, rule: &Rule, pattern: &Pattern) -> Found {
+        let PolicyRequest { access, tool, path, .. } = *self.request;
+        let is_it = match (rule.subject, &pattern.matcher) {
+            (PolicySubject::Commands, Matcher::Words(words)) => {
+                return self.commands.as_ref().map_or(Found::No, |commands| commands.include(words));
+            }
+            (PolicySubject::Tools, _) => {
+                let text = &*pattern.text;
+                let is_named = match rule.word {
+                    PolicyWord::Allow | PolicyWord::Only => surely_is_tool(text, (tool, access)),
+                    PolicyWord::Deny | PolicyWord::Ask => may_be_tool(text, (tool, access)),
+                };
+                pattern.matches(tool) || is_named
+            }
+            (PolicySubject::Writes, _) => path.is_some_and(|path| match &*pattern.text {
                 OWNED => self.owned.iter().any(|module| module.is_path(path)),
                 _ => pattern.is_path(path),
             }),
-            PolicySubject::Commands => self.commands.as_ref().is_some_and(|commands| commands.include(&pattern.text)),
-            PolicySubject::Hosts => self.host.as_deref().is_some_and(|host| pattern.is_host(host)),
-        }
-    }
-
-    fn surely_matches(&self, rule: &Rule) -> bool {
-        if rule.subject != PolicySubject::Commands {
-            let about = (rule.subject, rule.word == PolicyWord::Allow);
-            return rule.patterns.iter().any(|pattern| self.may_match(about, pattern));
-        }
-        let patterns: Vec<&str> = rule.patterns.iter().map(|pattern| &*pattern.text).collect();
-        are_covered(self.request.detail, &patterns)
+            (PolicySubject::Hosts | PolicySubject::Commands, _) => {
+                self.host.as_ref().is_some_and(|host| pattern.is_host(host))
+            }
+        };
+        if is_it { Found::Surely } else { Found::No }
     }
 }
 
 impl Pattern {
     fn new(text: String, subject: PolicySubject) -> Self {
-        let glob = subject.glob(&text).and_then(Result::ok);
-        Self { text, glob }
+        let matcher = match subject.glob(&text) {
+            None => Matcher::Words(CommandPattern::new(&text)),
+            Some(glob) => Matcher::Glob(glob.ok()),
+        };
+        Self { text, matcher }
     }
 
     fn matches(&self, text: &str) -> bool {
-        self.glob.as_ref().is_some_and(|glob| glob.is_match(text))
-    }
-
-    /// By the engine's name for it, or by any other; a shell's helpers go with it only where that is not to allow more.
-    fn is_tool(&self, tool: &str, allows: bool) -> bool {
-        let is_named = tools_called(&self.text).is_some_and(|tools| tools.contains(&tool));
-        self.matches(tool) || is_named || !allows && is_denied(std::slice::from_ref(&self.text), tool)
+        matches!(&self.matcher, Matcher::Glob(Some(glob)) if glob.is_match(text))
     }
 
     /// A folder includes everything below it.
@@ -255,9 +283,7 @@ impl Pattern {
         ends.into_iter().any(|end| path.get(..end).is_some_and(|above| self.matches(above)))
     }
 
-    fn is_host(&self, host: &str) -> bool {
-        let (name, port) = host.rsplit_once(':').map_or((host, ""), |(name, port)| (name, port));
-        let name = name.trim_end_matches('.');
+    fn is_host(&self, Host { name, port, .. }: &Host) -> bool {
         self.matches(name) || self.matches(&format!("{name}:{port}"))
     }
 }

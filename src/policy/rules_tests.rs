@@ -70,7 +70,7 @@ fn each_rule_answers_for_what_it_is_about() {
                 ("gitx push", "-"),
                 ("$TOOL push", "ask"),
                 ("curl x | sh", "ask"),
-                ("git $X", "deny"),
+                ("git $X", "ask"),
                 ("eval \"$X\"", "ask"),
                 ("bash -c -- 'git push'", "deny"),
                 ("bash -co errexit 'git push'", "deny"),
@@ -86,8 +86,8 @@ fn each_rule_answers_for_what_it_is_about() {
                 ("env -S'git push'", "deny"),
                 ("env --split-string='git push'", "deny"),
                 ("/usr/bin/gi[t] push", "ask"),
-                ("git pus[h]", "deny"),
-                ("echo push | xargs git", "deny"),
+                ("git pus[h]", "ask"),
+                ("echo push | xargs git", "ask"),
                 ("alias g=git; g push", "ask"),
                 ("GIT push", "deny"),
                 ("git.EXE push", "deny"),
@@ -191,6 +191,53 @@ fn each_rule_answers_for_what_it_is_about() {
                 ("https://a@evil.org", "ask"),
             ][..],
         ),
+        (
+            r#"hosts.deny = ["Example.com.:8443"]"#,
+            Network,
+            &[
+                ("https://example.com:8443/x", "deny"),
+                ("HTTPS://EXAMPLE.COM.:8443", "deny"),
+                ("https://example.com", "-"),
+                ("https://example.com:/x", "-"),
+                ("https://example.com:84430", "ask"),
+                ("https://example.com:+8443", "ask"),
+            ][..],
+        ),
+        (
+            r#"hosts.deny = ["example.com:443"]"#,
+            Network,
+            &[("https://example.com", "deny"), ("https://example.com:/x", "deny"), ("http://example.com", "-")][..],
+        ),
+        (
+            r#"hosts.deny = ["[0:0::1]:80"]"#,
+            Network,
+            &[
+                ("http://[::1]/", "deny"),
+                ("http://[0:0:0:0:0:0:0:1]:80", "deny"),
+                ("http://[::1]:81", "-"),
+                ("http://[::1%25lo]/", "ask"),
+                ("http://[::1", "ask"),
+            ][..],
+        ),
+        (
+            r#"hosts.deny = ["127.0.0.1"]"#,
+            Network,
+            &[
+                ("http://127.0.0.1:9", "deny"),
+                ("http://[::ffff:127.0.0.1]/", "deny"),
+                ("http://127.1/", "ask"),
+                ("http://2130706433/", "ask"),
+                ("http://0x7f000001/", "ask"),
+                ("http://0177.0.0.1/", "ask"),
+                ("http://127.0.0.2/", "-"),
+            ][..],
+        ),
+        (
+            r#"hosts.deny = ["xn--bcher-kva.example"]"#,
+            Network,
+            &[("https://XN--bcher-kva.example/a", "deny"), ("https://bücher.example", "ask")][..],
+        ),
+        (r#"hosts.allow = ["[::1]:*"]"#, Network, &[("http://[::1]:8080", "allow"), ("http://[::2]:8080", "-")][..]),
         (r#"tools.deny = ["github-*"]"#, Mcp, &[("github-create", "deny"), ("gitlab-create", "-")][..]),
         (r#"tools.deny = ["bash"]"#, Mcp, &[("bash", "deny"), ("read_bash", "deny")][..]),
         (r#"tools.allow = ["bash"]"#, Mcp, &[("bash", "allow"), ("evil_bash", "-")][..]),
@@ -202,6 +249,104 @@ fn each_rule_answers_for_what_it_is_about() {
         for (what, expected) in cases {
             let found = answer(&rules, &ada(), Tier::Standard, access, what);
             assert_eq!(found.split(' ').next(), Some(*expected), "{rule}: {what}");
+        }
+    }
+}
+
+/// What may be the command that a rule denies is neither let pass nor denied: a person is asked.
+#[test]
+fn what_may_be_a_command_is_asked_about() {
+    for (rule, cases) in [
+        (
+            "git push",
+            &[
+                ("git --no-pager push", "deny"),
+                ("git -c core.pager=cat push", "deny"),
+                ("git -C push status", "-"),
+                ("git stash push", "-"),
+                ("git -C \"$DIR\" push", "ask"),
+                ("git -c \"$X\" commit", "ask"),
+                ("git $(echo push)", "ask"),
+                ("git commit -m \"$(git log -1)\"", "-"),
+                ("git commit -m \"$(git push)\"", "deny"),
+                ("g() { git \"$@\"; }; g push", "ask"),
+                ("sudo git push", "deny"),
+                ("sudo -u git git push --force", "deny"),
+                ("sudo -u git push", "ask"),
+                ("sudo echo git push", "ask"),
+                ("timeout -k 1 5 git push", "deny"),
+                ("ssh host git push", "deny"),
+                ("xargs git push", "deny"),
+                ("xargs -I{} git push {}", "ask"),
+                ("find . -execdir git push +", "deny"),
+                ("find git -name push", "-"),
+                ("env A=b git push", "deny"),
+                ("env -S 'git push'", "deny"),
+                ("env git commit -m 'git push'", "ask"),
+                ("poetry run git push", "ask"),
+                ("docker run --rm x git -C y push", "ask"),
+                ("npm run x -- 'git push'", "ask"),
+                ("bash build.sh git push", "ask"),
+                ("bash -c \"$X\"", "ask"),
+                ("bash -c 'echo git push'", "-"),
+                ("git submodule foreach 'git push'", "ask"),
+                ("git submodule foreach git push", "ask"),
+                ("git submodule update", "-"),
+                ("git rebase -x 'git push' main", "ask"),
+                ("git rebase --exec='git push' main", "ask"),
+                ("git rebase -x \"$X\" main", "ask"),
+                ("git rebase main", "-"),
+                ("git bisect run git push", "ask"),
+                ("git fetch --upload-pack='git push;' x", "ask"),
+                ("git log --format='git push'", "-"),
+                ("git -c core.editor='git push' commit", "ask"),
+                ("git -c alias.x='!git push' x", "ask"),
+                ("git -c alias.x=push x", "ask"),
+                ("git --config-env=alias.x=X x", "ask"),
+                ("git config alias.x push", "ask"),
+                ("GIT_EDITOR='git push' git commit", "ask"),
+                ("GIT_EDITOR=true git commit", "-"),
+                ("GIT_SSH_COMMAND='git push' git fetch", "ask"),
+                ("GIT_PAGER=\"$X\" git log", "ask"),
+                ("GIT_CONFIG_COUNT=1 git x", "ask"),
+                ("export GIT_EDITOR='git push'; git commit", "ask"),
+                ("env GIT_EDITOR='git push' git commit", "ask"),
+                ("python3 -c \"import os; os.system('git push')\"", "ask"),
+                ("python3 - <<'E'\nrun(['git', '-C', 'x', 'push'])\nE", "ask"),
+                ("python3 -c 'print(1)'", "-"),
+                ("cat > a.md <<'E'\nRun git push.\nE", "-"),
+                ("echo 'git push' > a", "-"),
+                ("grep -r 'git push' .", "-"),
+                ("make push", "-"),
+            ][..],
+        ),
+        (
+            "cargo publish",
+            &[
+                ("cargo +nightly publish", "deny"),
+                ("cargo --quiet publish", "ask"),
+                ("cargo -p publish build", "ask"),
+                ("cargo build -p publish", "-"),
+                ("cargo $X", "ask"),
+            ][..],
+        ),
+        (
+            "git commit --no-verify",
+            &[
+                ("git commit --no-verify -m \"$X\"", "deny"),
+                ("git commit -m \"$(cat a)\"", "ask"),
+                ("git commit -nm a", "ask"),
+                ("git commit --no-ver", "ask"),
+                ("git commit -m a", "-"),
+            ][..],
+        ),
+        ("rm -rf", &[("rm --recursive --force a", "ask"), ("rm --recursive a", "-")][..]),
+        ("kubectl delete", &[("kubectl -n prod delete pod a", "ask"), ("kubectl get delete", "-")][..]),
+    ] {
+        let rules = rules("", &format!("[policy]\ncommands.deny = [\"{rule}\"]\n"));
+        for (line, expected) in cases {
+            let found = answer(&rules, &ada(), Tier::Standard, Access::Shell, line);
+            assert_eq!(found.split(' ').next(), Some(*expected), "{rule}: {line}");
         }
     }
 }
@@ -278,7 +423,7 @@ proptest! {
         let answer = |rules: &PolicyRules| answer(rules, &ada(), Tier::Standard, Access::Shell, &line);
         let _ = answer(&denying);
         if answer(&allowing).starts_with("allow") {
-            prop_assert!(answer(&denying) == "-", "{}", line);
+            prop_assert!(!answer(&denying).starts_with("deny"), "{}", line);
         }
     }
 }

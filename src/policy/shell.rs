@@ -11,8 +11,13 @@ use super::shell_values::{Piece, Variables, Variant, Word, pieces};
 /// The commands of a script.
 #[derive(Debug, Default)]
 pub(super) struct Script {
+    pub(super) nodes: Vec<Node>,
     commands: Vec<Vec<Vec<Piece>>>,
     variables: Variables,
+    /// `NAME=value`, before commands and alone.
+    assignments: Vec<Vec<Piece>>,
+    /// What commands, by their places, read from the script itself.
+    pub(super) read: Vec<(usize, String)>,
     /// It has text that runs commands and was not parsed.
     pub(super) hides_commands: bool,
 }
@@ -29,26 +34,7 @@ const NESTING: [&str; 11] =
 /// A node, and the part of the script that it stands in.
 type Inner<'n> = (&'n Node, usize);
 
-/// The nodes of a script. `None`: the parser does not understand it, or it may be too deep. One call of an agent is asked
-/// about several times in a row, so the scripts of the last one are remembered.
-pub(super) fn parse(source: &str) -> Option<Rc<[Node]>> {
-    type Parsed = (String, Option<Rc<[Node]>>);
-    const REMEMBERED: usize = 4;
-    thread_local! {
-        static PARSED: RefCell<VecDeque<Parsed>> = const { RefCell::new(VecDeque::new()) };
-    }
-    PARSED.with_borrow_mut(|parsed| {
-        if let Some((_, nodes)) = parsed.iter().find(|(known, _)| known == source) {
-            return nodes.clone();
-        }
-        let nodes = parse_anew(source).map(Rc::from);
-        parsed.truncate(REMEMBERED - 1);
-        parsed.push_front((source.to_owned(), nodes.clone()));
-        nodes
-    })
-}
-
-fn parse_anew(source: &str) -> Option<Vec<Node>> {
+fn nodes(source: &str) -> Option<Vec<Node>> {
     let words = source.split(|c: char| !(c.is_alphanumeric() || c == '!'));
     let nested = source.matches(['(', '{', '`']).count() + words.filter(|word| NESTING.contains(word)).count();
     let is_too_deep =
@@ -57,9 +43,26 @@ fn parse_anew(source: &str) -> Option<Vec<Node>> {
 }
 
 impl Script {
-    /// `None`: it is no script that the parser understands, or it may be too deep.
-    pub(super) fn parse(source: &str) -> Option<Self> {
-        let nodes = parse(source)?;
+    /// `None`: it is no script that the parser understands, or it may be too deep. One call of an agent is asked about
+    /// several times in a row, so the scripts of the last one are remembered.
+    pub(super) fn parse(source: &str) -> Option<Rc<Self>> {
+        type Parsed = (String, Option<Rc<Script>>);
+        const REMEMBERED: usize = 4;
+        thread_local! {
+            static PARSED: RefCell<VecDeque<Parsed>> = const { RefCell::new(VecDeque::new()) };
+        }
+        PARSED.with_borrow_mut(|parsed| {
+            if let Some((_, script)) = parsed.iter().find(|(known, _)| known == source) {
+                return script.clone();
+            }
+            let script = nodes(source).map(|nodes| Rc::new(Self::of(nodes)));
+            parsed.truncate(REMEMBERED - 1);
+            parsed.push_front((source.to_owned(), script.clone()));
+            script
+        })
+    }
+
+    fn of(nodes: Vec<Node>) -> Self {
         let mut script = Self::default();
         let mut rest: Vec<(&Node, usize)> = nodes.iter().rev().map(|node| (node, 0)).collect();
         while let Some((node, scope)) = rest.pop() {
@@ -67,7 +70,8 @@ impl Script {
             script.visit(node, scope, &mut inner);
             rest.extend(inner.into_iter().rev());
         }
-        Some(script)
+        script.nodes = nodes;
+        script
     }
 
     /// All combinations of values that variables may have, at most `most`.
@@ -81,12 +85,25 @@ impl Script {
         self.commands.iter().map(words).collect()
     }
 
+    /// The names that are assigned, with the values.
+    pub(super) fn assigned<'s>(&'s self, variant: &Variant<'_>) -> impl Iterator<Item = (&'s str, Word)> {
+        self.assignments.iter().filter_map(move |pieces| {
+            let Some(Piece::Text(text)) = pieces.first() else { return None };
+            let (name, _) = text.split_once('=')?;
+            let value = variant.word(pieces).and_then(|whole| whole.get(name.len() + 1..).map(str::to_owned));
+            Some((name, value))
+        })
+    }
+
     /// Adds what a node runs, and to `inner` the nodes in it.
     fn visit<'n>(&mut self, node: &'n Node, scope: usize, inner: &mut Vec<Inner<'n>>) {
         let here = |node: &'n Node| (node, scope);
         match &node.kind {
             NodeKind::Command { assignments, words, redirects } => {
                 self.simple_command(assignments, words, scope, inner);
+                if let Some(at) = self.commands.len().checked_sub(1).filter(|_| !words.is_empty()) {
+                    self.read.extend(redirects.iter().filter_map(|redirect| Some((at, here_text(redirect)?))));
+                }
                 inner.extend(redirects.iter().map(here));
             }
             NodeKind::Word { value, parts, .. } => parts.iter().for_each(|part| self.part(part, value, scope, inner)),
@@ -169,7 +186,9 @@ impl Script {
         let given = words.iter().map(|word| self.variables.known_in(scope, pieces(word)));
         let given: Vec<Vec<Piece>> = given.collect();
         for assignment in assignments {
-            self.variables.assignment(&pieces(assignment), given.is_empty(), scope);
+            let whole = pieces(assignment);
+            self.variables.assignment(&whole, given.is_empty(), scope);
+            self.assignments.push(self.variables.known_in(scope, whole));
         }
         if !given.is_empty() {
             self.variables.command(&given, scope);
@@ -213,6 +232,15 @@ impl Script {
     fn text(&mut self, text: &str) {
         self.variables.text(text);
         self.hides_commands |= ["$(", "`", "<(", ">("].iter().any(|start| text.contains(start));
+    }
+}
+
+/// The text of `<<E` and `<<<`.
+fn here_text(redirect: &Node) -> Option<String> {
+    match &redirect.kind {
+        NodeKind::HereDoc { content, .. } => Some(content.clone()),
+        NodeKind::Redirect { op, target, .. } if op == "<<<" => Variant::default().word(&pieces(target)),
+        _ => None,
     }
 }
 

@@ -63,6 +63,8 @@ pub(super) const WRAPPERS: [&str; 36] = [
 ];
 pub(super) const SHELLS: [&str; 11] =
     ["sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh"];
+/// git's options that have the next word as their value.
+pub(super) const GIT_WITH_VALUE: [&str; 6] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"];
 /// Scripts in scripts, and programs that run others.
 pub(super) const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 16;
@@ -273,14 +275,13 @@ impl Place<'_> {
     }
 
     fn git(&self, arguments: &[Word]) -> Option<String> {
-        const WITH_VALUE: [&str; 6] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"];
         let mut rest = arguments;
         let command = loop {
             let (word, after) = rest.split_first()?;
             rest = after;
             match word.as_deref() {
                 None => return by_text(self.source),
-                Some(option) if WITH_VALUE.contains(&option) => {
+                Some(option) if GIT_WITH_VALUE.contains(&option) => {
                     let (value, after) = rest.split_first()?;
                     rest = after;
                     if value.as_deref().is_none_or(|value| value.to_lowercase().starts_with("alias.")) {

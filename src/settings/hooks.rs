@@ -6,6 +6,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use toml::Value;
 
 use super::keys::{arguments, duration, text, texts};
+use crate::model::{Access, may_be_tool};
 
 /// When a hook is asked. The names are those of other agent tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +103,10 @@ impl HookSettings {
         }
     }
 
-    /// Whether it is asked about this tool.
+    /// Whether it is asked about this tool, by any engine's name for it.
     pub(crate) fn is_about(&self, tool: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|glob| glob.is_match(tool)))
+        let is_named =
+            |glob: &GlobMatcher| glob.is_match(tool) || may_be_tool(glob.glob().glob(), (tool, Access::Other));
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(is_named))
     }
 }

@@ -3,7 +3,7 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::Origin;
-use crate::model::Tier;
+use crate::model::{Tier, host_name};
 
 /// What rules are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +42,24 @@ const WORDS: [(&str, PolicyWord); 4] =
 impl PolicySubject {
     /// A pattern as it is matched. `None`: by words.
     pub(crate) fn glob(self, pattern: &str) -> Option<Result<GlobMatcher, globset::Error>> {
-        let mut glob = GlobBuilder::new(pattern);
+        let bracket = pattern.find(']').filter(|_| self == Self::Hosts && pattern.starts_with('['));
+        let (literal, rest) = pattern.split_at(bracket.map_or(0, |end| end + 1));
+        let pattern = globset::escape(literal) + rest;
+        let mut glob = GlobBuilder::new(&pattern);
         // On file systems that fold case, another spelling is the same file.
         glob.literal_separator(self == Self::Writes).case_insensitive(true);
         (self != Self::Commands).then(|| glob.build().map(|glob| glob.compile_matcher()))
     }
 
-    fn tidy(self, pattern: &str) -> &str {
+    fn tidy(self, pattern: &str) -> String {
         match self {
-            Self::Writes => pattern.trim_start_matches("./").trim_end_matches('/'),
-            Self::Hosts => pattern.trim_end_matches('.'),
-            Self::Tools | Self::Commands => pattern,
+            Self::Writes => pattern.trim_start_matches("./").trim_end_matches('/').to_owned(),
+            Self::Hosts => {
+                let port = pattern.rfind(':').filter(|at| !pattern[*at..].ends_with(']'));
+                let (name, port) = pattern.split_at(port.unwrap_or(pattern.len()));
+                host_name(name).unwrap_or_else(|| name.trim_end_matches('.').to_owned()) + port
+            }
+            Self::Tools | Self::Commands => pattern.to_owned(),
         }
     }
 }
@@ -107,7 +114,7 @@ impl PolicyEntry {
         };
         let subject = SUBJECTS.iter().find(|(name, _)| *name == rule[0]).map(|(_, subject)| *subject).ok_or(NO_RULE)?;
         let word = WORDS.iter().find(|(name, _)| *name == rule[1]).map(|(_, word)| *word).ok_or(NO_RULE)?;
-        let patterns = patterns.iter().map(|pattern| subject.tidy(pattern).to_owned()).collect();
+        let patterns = patterns.iter().map(|pattern| subject.tidy(pattern)).collect();
         let name = format!("policy.{name}");
         Ok(Self { name, scope, subject, word, patterns, origin: origin.clone() })
     }
@@ -125,7 +132,10 @@ impl PolicyEntry {
             if subject == PolicySubject::Writes && (pattern.starts_with(['/', '~']) || pattern.contains("..")) {
                 return Err(wrong("is not a path from the project's root".to_owned()));
             }
-            if subject == PolicySubject::Hosts && pattern.contains('/') {
+            if subject == PolicySubject::Hosts && !pattern.is_ascii() {
+                return Err(wrong("is not in ASCII; addresses write such a host as `xn--…`".to_owned()));
+            }
+            if subject == PolicySubject::Hosts && (pattern.contains(['/', '@']) || is_odd_address(pattern)) {
                 return Err(wrong("is no host, such as `*.example.com` or `localhost:8080`".to_owned()));
             }
             if let Some(Err(error)) = subject.glob(pattern) {
@@ -134,6 +144,13 @@ impl PolicyEntry {
         }
         Ok(())
     }
+}
+
+/// Whether it is like an address, but in no form that a host is compared in.
+fn is_odd_address(pattern: &str) -> bool {
+    let name = pattern.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(pattern, |(name, _)| name);
+    (name.starts_with('[') || name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+        && host_name(name).is_none()
 }
 
 /// Longer ones make large programs of the matcher.

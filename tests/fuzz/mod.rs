@@ -153,7 +153,7 @@ impl Random {
 }
 
 /// What there is to feed.
-const PARSERS: [&str; 14] = [
+const PARSERS: [&str; 15] = [
     "team",
     "routing",
     "routing-json",
@@ -168,6 +168,7 @@ const PARSERS: [&str; 14] = [
     "secrets",
     "command",
     "path",
+    "address",
 ];
 
 /// A roster for texts that name members.
@@ -205,6 +206,7 @@ fn seed(parser: &str) -> &'static str {
         "secrets" => &SECRETS,
         "command" => COMMAND,
         "path" => "src/../infra/./Main.TF/**/[a-z]{b,c}.rs",
+        "address" => "https://ann@[::ffff:0x7f.1]:8443/\u{fc}/a?b=http://127.0.0.1.:80#example.com",
         _ => include_str!("../../fixtures/forms/decision.md"),
     }
 }
@@ -216,6 +218,7 @@ fn feed(parser: &str, text: &str) -> Result<(), String> {
         "secrets" => return redact(text),
         "command" => return judge(text, Access::Shell),
         "path" => return judge(text, Access::Write),
+        "address" => return judge(text, Access::Network),
         _ => {}
     }
     let files = files(parser, text);
@@ -303,12 +306,13 @@ const COMMAND: &str = "cd /tmp && FOO='a b' sudo -u x env A=1 sh -c 'git push \"
 
 static RULES: LazyLock<PolicyRules> = LazyLock::new(|| {
     let rules = "[policy]\ncommands.deny = [\"git push\", \"rm\"]\ncommands.ask = [\"eval\"]\ncommands.allow = [\"ls\"]\n\
-        writes.only = [\"src/**\", \"@owned\"]\nwrites.deny = [\"**/*.{tf,pem}\"]\n";
+        writes.only = [\"src/**\", \"@owned\"]\nwrites.deny = [\"**/*.{tf,pem}\"]\n\
+        hosts.deny = [\"[::1]:*\", \"*.example.com\"]\n";
     let (layer, _) = settings::from_toml(rules, |_| Origin::Default);
     PolicyRules::new(Settings::resolve([layer]).0.policy_rules(), &ROUTED)
 });
 
-/// A command or path is judged without a panic, and the same each time; what is forbidden as it is, is not forbidden less
+/// A command, path or address is judged without a panic, and the same each time; what is forbidden as it is, is not forbidden less
 /// with something before it.
 fn judge(text: &str, access: Access) -> Result<(), String> {
     let agent = ROUTED.members.first().map(|member| member.slug.clone()).unwrap_or_else(Slug::coordinator);

@@ -116,6 +116,22 @@ fn a_test_says_what_a_run_does() {
     assert_eq!(answer, "deny");
     assert_eq!(value["rule"], "policy.writes.deny: infra/**");
     assert_eq!(value["source"], ".squad/config.toml:2");
+    assert_eq!(
+        (&value["as"], &value["path"], &value["permissions"]),
+        (&"path".into(), &"infra/a.txt".into(), &"ask".into())
+    );
+    // What is judged is what is read of it.
+    repo.write("src/.keep", "");
+    let output = repo.squad(&["policy", "test", "./src/../infra/a.txt", "--agent", "ada", "--permissions", "deny"]);
+    assert_eq!(
+        output.out,
+        "deny  ./src/../infra/a.txt\n  policy.writes.deny: infra/** (.squad/config.toml:2)\n  path `infra/a.txt`\n  \
+         as a path, for ada, tier standard, in a run with --permissions deny\n"
+    );
+    let (_, value) = judged(&repo, &["sudo touch \"a b\" $X", "--agent", "ada", "--tier", "full"]);
+    assert_eq!(value["commands"], serde_json::json!([["sudo", "touch", "a b", "?"]]));
+    let found = ["agent", "tier", "answer", "source"].map(|name| value[name].as_str());
+    assert_eq!(found, ["ada", "full", "deny", ".squad/config.toml:3"].map(Some));
     // A rule for ada alone.
     assert_eq!(judged(&repo, &["touch tested"]).0, "ask");
     for (what, kind, answer, source) in [
@@ -134,6 +150,10 @@ fn a_test_says_what_a_run_does() {
 #[test]
 fn a_rule_that_is_none_is_said_where_it_stands() {
     let repo = TestRepo::with_small_team();
+    repo.write(OWN, "[policy.kept]\n\"/a\" = 5\n");
+    let (output, _) = play(&repo, &STEPS[..1], "allow");
+    assert!(output.code == 3 && output.out.contains("config.toml:2"), "{output}");
+    repo.write(OWN, "");
     // A rule that nobody can read holds nobody back, so nobody starts.
     for rule in
         ["writes.deny = \"infra\"", "commands.deny = [\"touch\", 5]", "hosts.dney = []", "agents.zoe.tools.deny = []"]
@@ -146,6 +166,11 @@ fn a_rule_that_is_none_is_said_where_it_stands() {
         );
     }
     let nested = format!("{}a{}", "{".repeat(2_000), "}".repeat(2_000));
+    for host in ["bücher.example", "[::1", "127.1", "ann@example.com", "https://example.com"] {
+        repo.write(".squad/config.toml", &format!("[policy]\nhosts.deny = [\"{host}\"]\n"));
+        let output = repo.squad(&["policy", "test", "https://a.example"]);
+        assert!(output.code == 3 && output.err.contains(".squad/config.toml:2"), "{host}: {output}");
+    }
     for pattern in
         [nested, "a".repeat(300_000), "?".repeat(400_000), "/etc/**".to_owned(), "../a".to_owned(), String::new()]
     {
@@ -178,6 +203,29 @@ fn a_rule_that_is_none_is_said_where_it_stands() {
     assert_eq!(output.code, 0, "{output}");
     let output = repo.squad(&["policy", "list"]);
     assert!(output.out.contains("policy.commands.allow = cargo test"), "{output}");
+}
+
+#[test]
+fn a_rule_without_effect_is_said_where_it_stands() {
+    let repo = TestRepo::with_small_team();
+    repo.write("src/a.txt", "");
+    repo.write(OWN, "[policy]\ncommands.allow = [\"git push\"]\nwrites.deny = [\"nowhere/**\"]\n");
+    repo.write(
+        ".squad/config.toml",
+        "[policy]\ncommands.deny = [\"git push\"]\nwrites.deny = [\"infr/**\", \"src/**/x\", \"**/*.lock\"]\n\
+         writes.only = [\"src/b.txt\", \"@owned\", \"infr/**\"]\ncommands.ask = [\"git\"]\n",
+    );
+    let output = repo.squad(&["policy", "--verbose"]);
+    let told: Vec<&str> = output.err.lines().filter(|line| line.contains("` has `")).collect();
+    for (at, line) in [
+        "config.toml:2: `policy.commands.allow` has `git push`, which `policy.commands.deny` denies (.squad/config.toml:2)",
+        ".squad/config.toml:3: `policy.writes.deny` has `infr/**`, and the project has no `infr`",
+        ".squad/config.toml:4: `policy.writes.only` has `src/b.txt`, and the project has no `src/b.txt`",
+        ".squad/config.toml:4: `policy.writes.only` has `infr/**`, which `policy.writes.deny` denies (.squad/config.toml:3)",
+    ].iter().enumerate() {
+        assert!(told.iter().any(|told| told.ends_with(line)), "{at}: {line}: {output}");
+    }
+    assert_eq!(told.len(), 4, "{output}");
 }
 
 /// What was kept for later does not answer a rule that wants a person asked.

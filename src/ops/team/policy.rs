@@ -5,7 +5,9 @@ use std::path::Path;
 use crate::env::{ProjectPath, follow};
 use crate::model::{Access, Slug, Tier, list};
 use crate::ops::Project;
-use crate::policy::{PathScope, Permissions, PolicyRequest, Ruling, always_rules, forbidden, names_git, ruling};
+use crate::policy::{
+    PathScope, Permissions, PolicyRequest, Ruling, always_rules, commands_in, forbidden, names_git, ruling,
+};
 use crate::program::git_folders;
 use crate::tools::Tool;
 
@@ -13,6 +15,17 @@ use crate::tools::Tool;
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Judged {
     pub(crate) what: String,
+    #[serde(rename = "as")]
+    pub(crate) kind: &'static str,
+    /// The words of each command that the line runs, as far as they are known; `?` stands for others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) commands: Vec<Vec<String>>,
+    /// Where a path leads, from the project's root; `None`: outside of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<String>,
+    pub(crate) agent: Slug,
+    pub(crate) tier: Tier,
+    pub(crate) permissions: &'static str,
     pub(crate) answer: &'static str,
     /// `None`: no rule is about it, and the run's mode decides.
     pub(crate) rule: Option<String>,
@@ -34,6 +47,15 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Path => "path",
+            Self::Address => "address",
+            Self::Tool => "tool",
+        }
+    }
+
     /// What a text most likely is.
     pub(crate) fn of(what: &str, project: &Project) -> Self {
         let is_path = !what.contains(char::is_whitespace)
@@ -55,8 +77,20 @@ pub(crate) fn judge(
     directory: &Path,
 ) -> Judged {
     let root = &project.folder.root;
-    let judged =
-        |answer, rule: Option<String>, source: Option<String>| Judged { what: what.to_owned(), answer, rule, source };
+    let path = (kind == Kind::Path).then(|| ProjectPath::resolve(root, directory, what).ok()).flatten();
+    let path = path.map(|path| path.shown);
+    let judged = |answer, rule: Option<String>, source: Option<String>| Judged {
+        what: what.to_owned(),
+        kind: kind.name(),
+        commands: if kind == Kind::Command { commands_in(what) } else { Vec::new() },
+        path: path.clone(),
+        agent: agent.clone(),
+        tier,
+        permissions: mode.name(),
+        answer,
+        rule,
+        source,
+    };
     let built_in = |reason: String| judged("deny", Some(reason), Some("built in".to_owned()));
     let (access, tool) = match kind {
         Kind::Command => (Access::Shell, "bash"),
@@ -77,8 +111,6 @@ pub(crate) fn judge(
             return built_in("git's own files are written by `git` alone, in every mode".to_owned());
         }
     }
-    let path = (kind == Kind::Path).then(|| ProjectPath::resolve(root, directory, what).ok()).flatten();
-    let path = path.map(|path| path.shown);
     let request = PolicyRequest { agent, tier, access, tool, detail: what, path: path.as_deref() };
     let by_rule = project.policy().answer(&request);
     let always = always_rules(access, what, path.as_deref(), &root.display().to_string());
