@@ -21,10 +21,14 @@ agent = "bob"
 steps = [{ write = "src/a.txt", text = "x\n" }, { write = "src/b.txt", text = "x\n" }, { say = "Both are there." }]
 "#;
 
+const ONE_BY_ONE: [&str; 9] =
+    ["--max-concurrent", "1", "--permissions", "allow", "--agent", "ada", "--agent", "bob", "Share the ports"];
+
 /// From the line with a mark on.
 fn card(output: &Output) -> String {
     let is_head = |line: &&str| ["✓ ", "✗ ", "! ", "- "].iter().any(|mark| line.starts_with(mark));
-    let lines: Vec<&str> = output.err.lines().skip_while(|line| !is_head(line)).collect();
+    let text = output.without_durations();
+    let lines: Vec<&str> = text.lines().skip_while(|line| !is_head(line)).collect();
     lines.join("\n") + "\n"
 }
 
@@ -37,18 +41,18 @@ fn short(repo: &TestRepo) -> String {
 #[test]
 fn a_completed_run_names_files_commands_decisions_and_what_to_type() {
     let repo = TestRepo::with_small_team();
-    let arguments = ["--permissions", "allow", "--agent", "ada", "--agent", "bob", "Share the ports"];
-    let output = repo.rehearse(BOTH, &arguments);
+    let output = repo.rehearse(BOTH, &ONE_BY_ONE);
     assert_eq!(output.code, 0, "{output}");
     expect![[r#"
         ✓ bob    write src/a.txt
-        ✓ ada    write src/ports.toml
         ✓ bob    write src/b.txt
           bob    Both are there.
+        ◆ ada    decision 000000: Ports are shared
+        ✓ ada    write src/ports.toml
         ✓ ada    $ true
         ✗ ada    $ false    exit 1
           ada    Done.
-        ✓ completed in 0:00; run 000001
+        ✓ completed in TIME; run 000001
           ada        completed   src/ports.toml +2 -0   1 command passed, 1 failed
           bob        completed   src/a.txt, src/b.txt +2 -0
           checked    unverified: no check ran after the last change
@@ -74,7 +78,7 @@ fn a_bad_end_says_why_first() {
         ✓ ada    write cart.py
         ! ada    the model is overloaded (529), 3 tries; it is tried again
         ✗ ada    failed: the model is overloaded (529), 3 tries
-        ✗ failed: ada: the model is overloaded (529), 3 tries; run 000001, 0:00
+        ✗ failed: ada: the model is overloaded (529), 3 tries; run 000001, TIME
           ada       failed   cart.py +1 -0   stays in your work tree
           checked   unverified: no check ran after the last change
           next      squad orchestrate --resume 000001   goes on with ada
@@ -91,7 +95,7 @@ fn a_bad_end_says_why_first() {
         ✗ ada    write a.txt    refused: changing files is not allowed in this run (permissions: deny)
           ada    Done.
         ! ada    stopped: 1 write or command was refused, and none was allowed
-        ! stopped: ada: 1 write or command was refused, and none was allowed; run 000010, 0:17
+        ! stopped: ada: 1 write or command was refused, and none was allowed; run 000010, TIME
           ada    stopped   no change   1 refused
           next   squad orchestrate --resume 000010 --permissions allow   goes on with ada
                  squad log 000010                                        what happened
@@ -137,7 +141,7 @@ fn an_answer_has_one_line() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "hello"]);
     expect![[r#"
-        ✓ completed in 0:03; run 000001
+        ✓ completed in TIME; run 000001
     "#]]
     .assert_eq(&card(&output));
 }
@@ -153,8 +157,8 @@ fn at_a_narrow_terminal_files_are_counted_and_lines_hang() {
     let size = Winsize { ws_row: 40, ws_col: 60, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&person.terminal, size).expect("a size");
     let mut command: Command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
-    command.args(["orchestrate", "--engine", "rehearsal", "--script", "../script.toml", "--permissions", "allow"]);
-    command.args(["--agent", "ada", "--agent", "bob", "Share the ports"]).env("TERM", "xterm").env("NO_COLOR", "1");
+    command.args(["orchestrate", "--engine", "rehearsal", "--script", "../script.toml"]).args(ONE_BY_ONE);
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
     let mut child = person.starts(command);
     person.waits_for("take them back");
     child.wait().expect("it ends");

@@ -108,7 +108,7 @@ fn the_card_says_that_the_check_failed_and_where_to_look() {
     let run = newest(&repo);
     let short = &run[run.len() - 6..];
     let shown: String = output
-        .err
+        .without_durations()
         .replace(short, "RUN")
         .lines()
         .filter(|line| !line.contains("engine"))
@@ -120,7 +120,7 @@ fn the_card_says_that_the_check_failed_and_where_to_look() {
           squad  checks all changes: $ git rev-parse --verify nosuch
         ✗ squad  $ git rev-parse --verify nosuch    failed, exit 128
                  fatal: Needed a single revision
-        ✗ failed: the check git rev-parse --verify nosuch failed, exit 128; run RUN, 0:00
+        ✗ failed: the check git rev-parse --verify nosuch failed, exit 128; run RUN, TIME
           ada       completed   a.txt +1 -0
           checked   git rev-parse --verify nosuch failed, exit 128 after the last change
           next      squad log RUN    what the check printed

@@ -51,6 +51,20 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    /// What was said, without how long runs took: real commands take longer on a busy machine.
+    pub(crate) fn without_durations(&self) -> String {
+        let is_duration = |word: &str| word.contains(':') && word.chars().all(|c| c.is_ascii_digit() || c == ':');
+        let word = |word: &str| match is_duration(word.trim_end_matches(';')) {
+            true => format!("TIME{}", if word.ends_with(';') { ";" } else { "" }),
+            false => word.to_owned(),
+        };
+        let line = |line: &str| match line.contains("; run ") {
+            true => line.split(' ').map(word).collect::<Vec<_>>().join(" "),
+            false => line.to_owned(),
+        };
+        self.err.lines().map(|text| line(text) + "\n").collect()
+    }
+
     /// Without the age of the newest run in `squad status`, which grows.
     pub(crate) fn without_age(&self) -> String {
         self.to_string().lines().filter(|line| !line.contains("last run")).map(|line| format!("{line}\n")).collect()

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Output, TestRepo};
 
+/// How long a lock is held, in seconds: much longer than a wait is silent, as a busy machine is slow to start a command.
+const HELD: u64 = 12;
 const LEDGER: &str = ".git/squad/ledger.lock";
 
 /// A process of this name that holds a lock.
@@ -78,7 +80,7 @@ fn who_holds_a_lock_is_said_after_two_seconds() {
                     assert_eq!(repo.squad(&["decisions", "add", "First"]).code, 0);
                     let quiet: &[&str] = if is_quiet { &["--quiet"] } else { &[] };
                     let lock = repo.root().join(lock);
-                    let (output, id) = beside(&repo, (program, &lock), is_stopped, 4, &[arguments, quiet].concat());
+                    let (output, id) = beside(&repo, (program, &lock), is_stopped, HELD, &[arguments, quiet].concat());
                     assert_eq!(output.code, 0, "{output}");
                     let said = format!("waiting for the {name} lock: process {id} (`/bin/sh ");
                     let since = format!("/{program}`) has held it for ");
