@@ -258,7 +258,8 @@ pub(crate) fn conflict_prompt(
          files conflict:\n\n{files}\nThe project's files now have everybody's work. Where both changed the same lines, a \
          file has both sides: theirs after `<<<<<<<`, yours after `=======`, up to `>>>>>>>`. A file that one side deleted, \
          or that is no text, has one side. `git show {theirs}:PATH` shows theirs, `git show {own}:PATH` yours. Keep what both \
-         wanted, remove the marks, and change nothing else. Say in your report what you decided.\n",
+         wanted, remove the marks, and change nothing else. Say in your report what you decided, with a line `KEEP: PATH` \
+         for each file without marks that stays as it is.\n",
         message.trim(),
     );
     push_work(&mut prompt, colleagues);

@@ -168,7 +168,7 @@ impl Repository {
         }
         let (commit, objects, conflicts) = self.merged_commit((ours, work), (committer, at), message)?;
         if !conflicts.is_empty() {
-            return Ok(MergedWork::Conflict(conflicts.into_iter().collect()));
+            return Ok(MergedWork::Conflict(conflicting_files(&conflicts)));
         }
         self.keep_commit(reference, commit, &objects)?;
         Ok(MergedWork::Merged { commit: commit.to_string() })
@@ -313,6 +313,7 @@ impl Repository {
         write(&git.join("HEAD"), head)
     }
 
+    /// What an agent commits there by itself is not signed: nobody types a passphrase.
     fn config_for_agents(&self) -> Result<String, Error> {
         let is_sha256 = self.hash() != hash::Kind::Sha1;
         let (version, extensions) = match is_sha256 {
@@ -321,7 +322,7 @@ impl Repository {
         };
         let mut config = format!(
             "[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n\tlogAllRefUpdates = true\n\thooksPath = \
-             /dev/null\n[gc]\n\tauto = 0\n{extensions}[core]\n"
+             /dev/null\n[gc]\n\tauto = 0\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n{extensions}[core]\n"
         );
         let listed = self.call(&["config", "--null", "--get-regexp", CONVERSIONS]).run()?.stdout;
         for setting in listed.split(|byte| *byte == 0) {
@@ -347,6 +348,17 @@ impl Repository {
         kept.map_err(Error::io("write", &draft))?;
         move_into(&draft, git, "index").map_err(Error::io("write", git.join("index")))
     }
+}
+
+/// The names of files in conflict, without those that git gives to one whose place a folder takes: `name~commit`.
+pub(crate) fn conflicting_files<'p>(paths: impl IntoIterator<Item = &'p String>) -> Vec<String> {
+    let is_commit = |id: &str| matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let name = |path: &String| match path.rsplit_once('~') {
+        Some((name, id)) if is_commit(id) => name.to_owned(),
+        _ => path.clone(),
+    };
+    let names: BTreeSet<String> = paths.into_iter().map(name).into_set();
+    names.into_iter().collect()
 }
 
 fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use gix::{ObjectId, objs};
 use jiff::Timestamp;
 
 use super::{
-    clone::{ClonedWork, MergedTree},
+    clone::{ClonedWork, MergedTree, conflicting_files},
     commit::{self, Identity},
     error::Error,
     intent::{self, Contents, Intent, Planned},
@@ -118,7 +118,7 @@ impl Repository {
             let MergedTree { tree: result, conflicts: paths } =
                 self.merge_trees(&quarantine, trees, (committer, at))?;
             if !paths.is_empty() {
-                conflicts.push((index, paths.into_iter().collect()));
+                conflicts.push((index, conflicting_files(&paths)));
                 continue;
             }
             merged.push(index);
@@ -253,6 +253,18 @@ impl Repository {
             let place = root.join(&step.path);
             let above = place.ancestors().skip(1).take_while(|above| *above != root);
             let blocked = above.filter(|above| above.symlink_metadata().is_ok_and(|facts| !facts.is_dir())).count() > 0;
+            // What the merge removes is none of the user's own.
+            let is_removed = |path: &str| plan.steps.iter().any(|step| step.new.is_none() && step.path == path);
+            let below = format!("{}/", step.path);
+            let is_folder = plan.steps.iter().any(|step| step.new.is_none() && step.path.starts_with(&below));
+            let is_file = step.path.match_indices('/').any(|(end, _)| is_removed(&step.path[..end]));
+            if is_folder || is_file {
+                return Ok(Some(format!(
+                    "{} takes the place of a {}",
+                    step.path,
+                    if is_file { "file" } else { "folder" }
+                )));
+            }
             if blocked || place.symlink_metadata().is_ok() {
                 return Ok(Some(format!("{} is there and not committed", step.path)));
             }

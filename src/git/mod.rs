@@ -94,7 +94,7 @@ mod tests;
 
 pub(crate) use self::{
     bundle::BundledLedger,
-    clone::{ClonedWork, MergedWork, clone_folders},
+    clone::{ClonedWork, MergedWork, clone_folders, conflicting_files},
     commit::Identity,
     contents::PlainFiles,
     error::Error,

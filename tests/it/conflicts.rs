@@ -113,6 +113,7 @@ fn what_counts_as_resolved() {
         ("the other's side", ada, bob, "printf 'ADA\\\\n' > notes.txt", true, "ADA\n"),
         ("a deletion that is only looked at", gone, bob, "ls", false, ""),
         ("a deletion that is agreed to", gone, bob, "rm -f notes.txt", true, ""),
+        ("the other's deletion, kept as it is", gone, bob, "KEEP: notes.txt", true, "BOB\n"),
         ("no text, only looked at", &image("ADA"), &image("BOB"), "ls", false, "a\0ADA"),
         ("marks in another file", ada, bob, "mv notes.txt docs.txt", false, "ADA\n"),
         ("half of the marks", ada, bob, "sed -i.old /=====/,/BOB/d notes.txt; rm *.old", false, "ADA\n"),
@@ -121,7 +122,9 @@ fn what_counts_as_resolved() {
         let turn = |agent: &str, step: &str| {
             format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{step}, {{ say = \"Done.\" }}]\n")
         };
-        let answers = turn("bob", &format!("{{ run = \"{answer}\" }}"));
+        let act = if answer.starts_with("KEEP") { "say" } else { "run" };
+        let answers = turn("bob", &format!("{{ {act} = \"{answer}\" }}"));
+        let answers = if act == "say" { answers.replace(", { say = \"Done.\" }", "") } else { answers };
         let (output, run) = played(
             &repo,
             &[&turn("ada", ada), &turn("bob", bob), &answers, if is_resolved { "" } else { &answers }, THEN],
@@ -134,6 +137,26 @@ fn what_counts_as_resolved() {
         assert!(!files.contains('~') && !files.contains("docs.txt"), "{case}: {files}");
         repo.assert_sound();
     }
+}
+
+/// A folder in a file's place: the file that has another name for it is named as it was, and the folder may stay.
+#[test]
+fn a_folder_in_a_files_place_is_resolved_too() {
+    let ada = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"rm notes.txt; mkdir notes.txt; echo in >notes.txt/in\" }, { say = \"Done.\" }]\n";
+    let bob =
+        "[[turn]]\nagent = \"bob\"\nsteps = [{ write = \"notes.txt\", text = \"BOB\\n\" }, { say = \"Done.\" }]\n";
+    let answer = "[[turn]]\nagent = \"bob\"\nsteps = [{ run = \"rm notes.txt~*\" }, { say = \"Done.\" }]\n";
+    let repo = repo();
+    let (output, run) = played(&repo, &[ada, bob, answer, THEN]);
+    assert!(
+        output.out.contains("it conflicts in notes.txt\"") || output.out.contains("\"conflicts\":[\"notes.txt\"]"),
+        "{output}"
+    );
+    assert!(!output.out.contains("stays set aside"), "{output}");
+    let merged = repo.squad(&["merge", &run, "--yes"]);
+    assert!(merged.code == 0 && merged.err.contains("notes.txt/in takes the place of a file"), "{merged}");
+    assert_eq!(repo.git(&["show", &format!("squad/{run}:notes.txt/in")]), "in\n");
+    repo.assert_sound();
 }
 
 /// squad dies while bob resolves: both sides of a file are nobody's work.

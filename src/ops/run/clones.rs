@@ -129,6 +129,9 @@ pub(super) struct OpenConflict {
     both: String,
     /// The files in conflict.
     pub(super) paths: Vec<String>,
+    /// Those that are to stay as they are, by their agent's word.
+    #[serde(default)]
+    kept: BTreeSet<String>,
 }
 
 /// The folder of a repository's clones; `None`: squad has no folder of its own.
@@ -211,9 +214,17 @@ fn work_dir(place: &Path) -> Option<PathBuf> {
 fn is_unmerged(repository: &Repository, run: &RunId) -> Result<bool, Error> {
     let works = works(repository, run)?;
     let (Some(first), Some(head)) = (works.first(), repository.head()?.commit) else { return Ok(false) };
-    let is_aside = repository.reference(&format!("refs/heads/squad/{run}"))?.is_some();
-    let merges = repository.commits_with((&mark(run), WORK), &first.work.base, &head)?;
-    Ok(!is_aside && works.iter().any(|work| !is_in(&merges, work)))
+    let mut merges = Vec::new();
+    for tip in [Some(head), repository.reference(&format!("refs/heads/squad/{run}"))?].into_iter().flatten() {
+        merges.extend(repository.commits_with((&mark(run), WORK), &first.work.base, &tip)?);
+    }
+    Ok(works.iter().any(|work| !is_in(&merges, work)))
+}
+
+/// The runs with clones whose work is on no branch.
+pub(in crate::ops) fn unmerged(env: &Env, repository: &Repository) -> Vec<RunId> {
+    let found = runs(env, repository).into_iter().map(|(run, _)| run);
+    found.filter(|run| is_unmerged(repository, run).unwrap_or(true)).collect()
 }
 
 /// The trailer of a merge's message that names the commit of a work in it.
@@ -499,9 +510,8 @@ impl Clones {
         let committer = (&repository.identity().unwrap_or_else(writer), self.basis.env.clock.now());
         let reference = format!("{REFS}{run}_conflict/{agent}");
         let (both, paths) = repository.merge_with_conflicts(&reference, (&tip, &work), committer).map_err(failed)?;
-        let conflict = OpenConflict { work: work.commit, onto: tip, both: both.clone(), paths };
-        let text = serde_json::to_string(&conflict).map_err(|error| error.to_string())?;
-        fs::write(place.join(CONFLICT), text).map_err(|error| error.to_string())?;
+        let conflict = OpenConflict { work: work.commit, onto: tip, both: both.clone(), paths, kept: BTreeSet::new() };
+        self.note_conflict(agent, &conflict)?;
         let at = conflict.onto.clone();
         let clone = made.repository.clone();
         let threads = self.basis.env.threads;
@@ -510,6 +520,18 @@ impl Clones {
         let base = made.repository.snapshot_at(&conflict.onto).map_err(failed)?;
         self.begin_again(agent, made, base).await?;
         Ok(Some(conflict))
+    }
+
+    fn note_conflict(&self, agent: &Slug, conflict: &OpenConflict) -> Result<(), String> {
+        let text = serde_json::to_string(conflict).map_err(|error| error.to_string())?;
+        fs::write(self.folder.join(agent.as_str()).join(CONFLICT), text).map_err(|error| error.to_string())
+    }
+
+    /// Notes which files in conflict are to stay as they are, by an agent's report: a line `KEEP: path` for each.
+    pub(super) fn keep(&self, agent: &Slug, mut conflict: OpenConflict, report: &str) -> Result<(), String> {
+        let named = report.lines().filter_map(|line| line.trim().strip_prefix("KEEP:"));
+        conflict.kept = named.map(|path| path.trim().trim_matches('`').to_owned()).into_set();
+        self.note_conflict(agent, &conflict)
     }
 
     /// Leaves the conflicts of an agent unresolved: its clone is as it was.
@@ -938,8 +960,10 @@ pub(in crate::ops) fn works(repository: &Repository, run: &RunId) -> Result<Vec<
 fn is_resolved(repository: &Repository, conflict: &OpenConflict, now: &WorkTreeSnapshot) -> Result<bool, Error> {
     let contents = |snapshot: &WorkTreeSnapshot| repository.contents_of(snapshot, &conflict.paths);
     let (both, now_there) = (contents(&repository.snapshot_at(&conflict.both)?)?, contents(now)?);
-    // A folder in a file's place, a mode, a deletion: not all that conflicts has marks.
-    if conflict.paths.iter().any(|path| both.get(path) == now_there.get(path)) {
+    // A folder in a file's place, a mode, a deletion: not all that conflicts has marks. Where there is no file, the one that
+    // was there has another name, which is in conflict, too.
+    let is_left = |path: &&String| both.get(*path).is_some_and(Option::is_some) && !conflict.kept.contains(*path);
+    if conflict.paths.iter().filter(is_left).any(|path| both.get(path) == now_there.get(path)) {
         return Ok(false);
     }
     let onto = repository.snapshot_at(&conflict.onto)?;

@@ -1,6 +1,7 @@
 //! Work that conflicts with what others did at the same time goes back to its agent, who knows what it was for.
 
 use crate::compile;
+use crate::git::conflicting_files;
 use crate::model::{Outcome, Plan, Position, Slug, list};
 use crate::ops::run::clones::{Clones, OpenConflict};
 use crate::ops::run::executor::{Executor, reports_of};
@@ -74,17 +75,19 @@ impl Executor<'_> {
         for _ in 0..RETURNS {
             let conflict = clones.reopen(agent, given).await?.ok_or("it was done on another machine")?;
             let OpenConflict { work, onto, paths, .. } = &conflict;
+            left = conflicting_files(paths);
             let (directory, run) = (self.directory_of(agent), self.run.as_str());
             let sides = (onto.as_str(), work.as_str());
             let message = &self.order.message;
             let prompt = compile::conflict_prompt(message, &reports_of(others), paths, sides, &directory, run);
             let job = self.job(member, plan.tier, prompt, WorkKind::Work, true);
             let again = workers.work(Job { asks_for_work: false, ..job }).await;
-            let outcome = again.outcome;
+            let (outcome, report) = (again.outcome, again.text.clone());
             done.push(again);
             if outcome != Outcome::Completed {
                 return Err(format!("{agent}: {outcome}"));
             }
+            clones.keep(agent, conflict, &report)?;
             let is_resolved = self.collect(std::slice::from_ref(agent), done).await.is_empty();
             if let Some(failed) = done.last().filter(|work| work.outcome != Outcome::Completed) {
                 return Err(failed.reason.clone());
@@ -92,7 +95,6 @@ impl Executor<'_> {
             if is_resolved {
                 return Ok(());
             }
-            left.clone_from(paths);
         }
         Err(format!("it conflicts in {}", list(&left)))
     }
