@@ -22,7 +22,7 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
 use crate::model::{
-    AvailableModels, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunId, Slug, Tier, Usage,
+    AvailableModels, EventKind, IntoSet, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunId, Slug, Tier, Usage,
 };
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
@@ -274,7 +274,7 @@ async fn with_engine(
     }
     let is_standing =
         order.members.is_empty() && (project.settings.sessions.standing || recall::was_standing(past)) && !order.fresh;
-    let cloned = cloned(project, order, plan);
+    let cloned = cloned(project, order, plan, past);
     let script = order.script.clone().filter(|_| !cloned.is_empty());
     let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, (team, is_standing)).await {
         Ok(pool) => pool,
@@ -351,10 +351,14 @@ async fn with_engine(
     (ended, Some(workers.pool))
 }
 
-/// The agents that work in clones. Members that a client names work where it says.
-fn cloned(project: &Project, order: &Order, plan: &Plan) -> BTreeSet<Slug> {
-    let is_any = order.members.is_empty() && plan.kind != PlanKind::Direct;
-    if is_any { clones::cloned(project, plan) } else { BTreeSet::new() }
+/// The agents that work in clones. Members that a client names work where it says. Whoever has begun in one goes on there,
+/// whatever the settings say now: what it left there is its work.
+fn cloned(project: &Project, order: &Order, plan: &Plan, past: &Past) -> BTreeSet<Slug> {
+    if !order.members.is_empty() || plan.kind == PlanKind::Direct {
+        return BTreeSet::new();
+    }
+    let begun = past.cloned().filter(|agent| project.team.startable_member(agent).is_some());
+    clones::cloned(project, plan).into_iter().chain(begun.cloned()).into_set()
 }
 
 fn work_tree(
@@ -538,7 +542,8 @@ fn begin(env: &Env, project: &Project, order: &Order, starts_engine: bool) -> Re
     if starts_engine && answer.is_none() {
         engines::require_installed(env, project, &run, &plan)?;
     }
-    clones::require(env, project, &plan, &cloned(project, order, &plan))?;
+    let past = resumed.map(|interrupted| interrupted.past.clone()).unwrap_or_default();
+    clones::require(env, project, &plan, &cloned(project, order, &plan, &past))?;
     let knowledge = match answer {
         Some(_) => Vec::new(),
         None => knowledge::offered(project, &Task::new(&order.message))?,

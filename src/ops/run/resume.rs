@@ -460,6 +460,12 @@ impl Past {
         agents.into_set().into_iter().collect()
     }
 
+    /// The agents that have clones in this run.
+    pub(super) fn cloned(&self) -> impl Iterator<Item = &Slug> {
+        let made = self.events.iter().filter(|event| matches!(event.kind, EventKind::CloneCreated { .. }));
+        made.filter_map(|event| event.agent.as_ref())
+    }
+
     /// The run's recorded end, with what was done since.
     pub(super) fn end_with(&self, more: EventKind) -> EventKind {
         let is_end = |kind: &&EventKind| matches!(kind, EventKind::RunCompleted { .. });
