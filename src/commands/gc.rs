@@ -58,6 +58,9 @@ impl Args {
             let (count, size) = (plural(tidied.clones, "clone"), megabytes(tidied.clone_bytes));
             ui.data(&format!("{count} of ended runs removed ({size})"));
         }
+        for run in &tidied.unmerged {
+            ui.data(&format!("some work of run {run} is on no branch: `squad merge {run}` brings it"));
+        }
         for SkippedFile { path, why } in &tidied.clones_kept {
             ui.warning(&format!("the clone {} stays: {why}", printable(path)));
         }

@@ -362,56 +362,41 @@ fn a_resumed_run_that_failed_its_check_is_checked_when_something_has_changed() {
     assert_eq!(end(&mended)["work"][0]["verified"], true);
 }
 
+/// Told to end × killed: the check ends with all that it started, and is run when the run is resumed.
 #[cfg(unix)]
 #[test]
-fn an_interrupt_ends_the_check_and_all_that_it_started() {
-    let repo = repo(r#"["sh", "-c", "sleep 300 & echo $! >../sleeper; wait"]"#);
-    repo.write("../play.toml", &writes("good", "Done."));
-    let mut command = repo.command(BINARY, &repo.root());
-    command.args([
-        "orchestrate",
-        "--json",
-        "--script",
-        "../play.toml",
-        "--permissions",
-        "allow",
-        "--agent",
-        "ada",
-        "x",
-    ]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("squad runs");
-    wait_for(&mut child, "check.started");
-    // What one process shows, others may learn of a moment later.
-    let is_told = (0..200).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        repo.squad(&["status"]).out.contains("runs sh -c")
-    });
-    assert!(is_told, "{}", repo.squad(&["status"]));
-    let sleeper = loop {
-        match std::fs::read_to_string(repo.root().join("../sleeper")) {
-            Ok(text) if text.ends_with('\n') => break text.trim().to_owned(),
-            _ => std::thread::sleep(std::time::Duration::from_millis(10)),
-        }
-    };
-    crate::process::signal(&child, "INT");
-    let (out, code) = rest(child);
-    assert_eq!(code, Some(130), "{out}");
-    assert!(
-        !out.contains("check.completed") && out.contains(r#""type":"run.completed","status":"cancelled""#),
-        "{out}"
-    );
-    let ends = (0..500).any(|_| {
-        let state = std::process::Command::new("ps").args(["-o", "stat=", "-p", &sleeper]).output().expect("ps runs");
-        let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        // Whoever it was left to may take no note of its end.
-        state.is_empty() || state.starts_with('Z')
-    });
-    assert!(ends, "{sleeper} is still there");
-    let run = newest(&repo);
-    configure(&repo, &format!("[check]\nrun = {IS_GOOD}\n"));
-    let resumed = run_with(&repo, &writes("good", "Done."), &["allow", "--json", "--resume", &run]);
-    assert_eq!((resumed.code, results(&resumed)), (0, vec![true]), "{resumed}");
+fn the_check_and_all_that_it_started_end_with_squad() {
+    for signal in ["INT", "KILL"] {
+        let repo = repo(r#"["sh", "-c", "sleep 300 & echo $! >../sleeper; wait"]"#);
+        repo.write("../play.toml", &writes("good", "Done."));
+        let mut command = repo.command(BINARY, &repo.root());
+        command.args(["orchestrate", "--json", "--script", "../play.toml", "--permissions", "allow"]);
+        command.args(["--agent", "ada", "x"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("squad runs");
+        wait_for(&mut child, "check.started");
+        // What one process shows, others may learn of a moment later.
+        let is_told = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            repo.squad(&["status"]).out.contains("runs sh -c")
+        });
+        assert!(is_told, "{}", repo.squad(&["status"]));
+        let sleeper = loop {
+            match std::fs::read_to_string(repo.root().join("../sleeper")) {
+                Ok(text) if text.ends_with('\n') => break text.trim().to_owned(),
+                _ => std::thread::sleep(std::time::Duration::from_millis(10)),
+            }
+        };
+        crate::process::signal(&child, signal);
+        let (out, code) = rest(child);
+        assert_eq!(code, (signal == "INT").then_some(130), "{out}");
+        let is_cancelled = out.contains(r#""type":"run.completed","status":"cancelled""#);
+        assert!(!out.contains("check.completed") && is_cancelled == (signal == "INT"), "{out}");
+        assert!(crate::process::ends(&sleeper), "{sleeper} is still there");
+        let run = newest(&repo);
+        configure(&repo, &format!("[check]\nrun = {IS_GOOD}\n"));
+        let resumed = run_with(&repo, &writes("good", "Done."), &["allow", "--json", "--resume", &run]);
+        assert_eq!((resumed.code, results(&resumed)), (0, vec![true]), "{resumed}");
+    }
 }
 
 /// The end of much output is kept, and all of it is in a file. Whoever rewrites the check is named.

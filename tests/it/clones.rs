@@ -173,6 +173,57 @@ fn work_that_conflicts_is_set_aside_and_named() {
     repo.assert_sound();
 }
 
+/// A branch that could not have all of the work says so when it is asked for again, and lets the rest follow.
+#[test]
+fn what_a_branch_of_its_own_lacks_is_named_and_can_follow() {
+    let repo = repo();
+    let run = played(&repo, SAME_LINES, "@ada and @bob do it");
+    let merge = || repo.squad(&["merge", &run, "--yes"]);
+    let first = merge();
+    assert!(first.code == 1 && first.out.contains(&format!("merged ada into squad/{run}")), "{first}");
+    let again = merge();
+    let says = format!("is merged already, on the branch squad/{run}, without the work of bob");
+    assert!(again.code == 2 && again.err.contains(&says), "{again}");
+    assert!(repo.squad(&["status"]).out.contains("not merged"));
+    let gc = repo.squad(&["gc"]);
+    assert!(gc.out.contains(&format!("some work of run {run} is on no branch: `squad merge {run}` brings it")), "{gc}");
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    repo.git(&["merge", "-q", &format!("squad/{run}")]);
+    let rest = merge();
+    assert!(rest.code == 1 && rest.err.contains("the work of bob is not merged: it conflicts in notes.txt"), "{rest}");
+    repo.git(&["rm", "-q", "notes.txt"]);
+    repo.git(&["commit", "-qm", "none"]);
+    repo.assert_sound();
+}
+
+/// What an agent commits in its clone is not signed, whatever the user has of all commits: nobody is there to be asked.
+#[test]
+fn an_agents_own_commits_ask_for_no_passphrase() {
+    const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"echo a >a.txt; git add a.txt; git commit -qm own; git tag -m own own\" }, { say = \"Done.\" }]\n";
+    let mut repo = repo();
+    let user = "[user]\nname = Ann\nemail = ann@example.com\n[commit]\ngpgSign = true\n[tag]\ngpgSign = true\n[gpg]\nprogram = false\n";
+    repo.write("../gitconfig", user);
+    repo.variables.insert("GIT_CONFIG_GLOBAL".into(), repo.root().join("../gitconfig").display().to_string());
+    let output = repo.rehearse(SCRIPT, &["--permissions", "allow", "--isolation", "clone", "@ada builds it"]);
+    assert!(output.code == 0 && output.err.contains("1 command passed"), "{output}");
+}
+
+/// An agent that has begun in a clone goes on there, wherever a resumed run would have its agents work.
+#[test]
+fn a_failed_attempt_in_a_clone_is_gone_on_with_there() {
+    const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"half\" }, { fail = \"no\" }]\n\
+        [[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"whole\" }, { say = \"Done.\" }]\n";
+    let repo = repo();
+    let flags = ["--permissions", "allow", "--json"];
+    let failed = repo.rehearse(SCRIPT, &[&flags[..], &["--isolation", "clone", "@ada builds it"]].concat());
+    assert_eq!(failed.code, 1, "{failed}");
+    let run = TestRepo::events(&failed)[0]["run"].as_str().expect("an id").to_owned();
+    let resumed = repo.rehearse(SCRIPT, &[&flags[..], &["--isolation", "project", "--resume", &run]].concat());
+    assert!(resumed.code == 0 && !repo.exists("a.txt"), "{resumed}");
+    let merged = repo.squad(&["merge", &run, "--yes"]);
+    assert_eq!((merged.code, repo.read("a.txt").as_str()), (0, "whole"), "{merged}");
+}
+
 /// What a merge has to leave goes with the next one, once nothing is in its way. What no commit can have is said.
 #[test]
 fn a_second_merge_takes_what_the_first_had_to_leave() {

@@ -48,6 +48,18 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(done.expect("kill runs").success());
 }
 
+/// Whether a process that somebody else has started ends soon.
+#[cfg(unix)]
+pub(crate) fn ends(id: &str) -> bool {
+    (0..3000).any(|_| {
+        let state = std::process::Command::new("ps").args(["-o", "stat=", "-p", id]).output().expect("ps runs");
+        let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
+        std::thread::sleep(Duration::from_millis(10));
+        // Whoever it was left to may take no note of its end.
+        state.is_empty() || state.starts_with('Z')
+    })
+}
+
 /// Returns when it stands still.
 #[cfg(unix)]
 pub(crate) fn is_stopped(child: &Child) {

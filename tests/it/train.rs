@@ -81,6 +81,10 @@ fn breakers_are_found_by_halving_and_the_rest_is_merged() {
     let dry = squad(&repo, &["merge", &run, "--dry-run", "--json"]);
     assert_eq!((dry.code, json(&dry)["checks"].as_u64()), (0, Some(0)), "{dry}");
     let dry = json(&squad(&repo, &["merge", &run, "--dry-run", "--check", "--json"]));
+    // Nothing is set aside before somebody agrees.
+    let unasked = squad(&repo, &["merge", &run]);
+    assert!(unasked.code == 2 && unasked.err.contains("needs --yes"), "{unasked}");
+    assert!(!repo.squad(&["log", &run, "--json"]).out.contains("\"work.set_aside\""));
     let merged = squad(&repo, &["merge", &run, "--yes", "--json"]);
     let report = json(&merged);
     assert_eq!(merged.code, 1, "{merged}");
@@ -183,6 +187,35 @@ fn a_hanging_check_and_a_killed_merge_lose_nothing() {
     assert!(report["left"][0]["check"]["exit_code"].is_null(), "{merged}");
     assert_eq!(report["merged"].as_array().map(Vec::len), Some(2), "{merged}");
     assert!(repo.exists("dev00x.txt") && repo.exists("dev02x.txt") && !repo.exists("dev01x.txt"));
+    repo.assert_sound();
+}
+
+/// Cancelled by another process while it checks: the check ends with all that it started, and nothing is merged.
+#[test]
+fn a_merge_that_is_cancelled_ends_its_check_and_merges_nothing() {
+    let (repo, run) = repo(1, &[]);
+    repo.write(USER, &check(r#"["sh", "-c", "sleep 600 & echo $! > ../../sleeper; wait"]"#));
+    let before = repo.git(&["rev-parse", "HEAD"]);
+    let child = command(&repo, &["merge", &run, "--yes"]).spawn().expect("squad runs");
+    let clones = repo.home().join("state/squad/clones");
+    let begun = Instant::now();
+    let sleeper = loop {
+        let found = Command::new("find").arg(&clones).args(["-name", "sleeper"]).output();
+        let path = String::from_utf8_lossy(&found.expect("find runs").stdout).trim().to_owned();
+        match std::fs::read_to_string(&path) {
+            Ok(text) if text.ends_with('\n') => break text.trim().to_owned(),
+            _ => assert!(begun.elapsed() < Duration::from_secs(60), "it checks"),
+        }
+        sleep(Duration::from_millis(20));
+    };
+    let cancel = squad(&repo, &["cancel", &run]);
+    assert_eq!(cancel.code, 0, "{cancel}");
+    let ended = child.wait_with_output().expect("it ends");
+    let err = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(130), "{err}");
+    assert!(err.contains("cancelled by the user while the work was checked; nothing is merged"), "{err}");
+    assert!(crate::process::ends(&sleeper), "{sleeper} is still there");
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]), before);
     repo.assert_sound();
 }
 

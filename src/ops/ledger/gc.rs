@@ -31,6 +31,8 @@ pub(crate) struct GcReport {
     pub(crate) clones: usize,
     /// The size of these clones.
     pub(crate) clone_bytes: u64,
+    /// Runs with clones whose work is on no branch.
+    pub(crate) unmerged: Vec<RunId>,
     /// Clones of ended runs that stay.
     pub(crate) clones_kept: Vec<SkippedFile>,
     /// Removed engine data of finished sessions.
@@ -74,6 +76,7 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
     activity.begin("removing what ended runs left");
+    let unmerged = clones::unmerged(env, &repository);
     let (clones, clone_bytes, clones_kept) = clones::clear(env, &repository, &leases, force);
     let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT);
     let (settings, _) = team_settings(env, Workspace::find(env, directory).ok().as_ref());
@@ -89,6 +92,7 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
         force,
         clones,
         clone_bytes,
+        unmerged,
         clones_kept,
         sessions,
         session_bytes,

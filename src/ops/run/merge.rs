@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
+use tokio::task::JoinSet;
 
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
@@ -19,6 +21,7 @@ use crate::ops::ledger::{lost, undone};
 use crate::ops::run::check_clone::CheckClone;
 use crate::ops::run::clones::{self, AgentWork};
 use crate::ops::run::conflicts::{RETURNS, is_return};
+use crate::ops::run::host::Requests;
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{Order, flag_settings};
@@ -29,7 +32,7 @@ use crate::ops::run::train::{self, Train};
 use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
-use crate::pool::{Cancel, Show};
+use crate::pool::{Cancel, Reports, Show, UserMessages};
 use crate::record::Read;
 use crate::settings::Layer;
 
@@ -260,9 +263,10 @@ pub(crate) fn merge(
         return Err(Failure::usage(format!("run {run} is merged already, in {commit}"))
             .hint(format!("`git revert` takes it back, with `-m 1` if it is a merge: `git revert -m 1 {commit}`")));
     }
-    if repository.reference(&format!("refs/heads/{aside}"))?.is_some() {
-        return Err(Failure::usage(format!("run {run} is merged already, on the branch {aside}"))
-            .hint(format!("`git merge {aside}` brings it here; `git branch -D {aside}` lets squad merge it again")));
+    if let Some(tip) = repository.reference(&format!("refs/heads/{aside}"))?
+        && merges.iter().all(|(commit, _)| *commit != tip)
+    {
+        return Err(merged_aside(&run, &aside, &merges_in(&workspace, &run, &events, &tip)?, &works));
     }
     let rejections = Rejections::of(&events);
     let (works, rejected): (Vec<AgentWork>, Vec<AgentWork>) =
@@ -319,7 +323,7 @@ pub(crate) fn merge(
         return merge(env, directory, &Options { returns: false, ..*options }, talk);
     }
     // Nobody else merges it meanwhile, and no `gc` takes its clones away.
-    let _lease = if options.dry_run { None } else { Some(lease_of(env, &workspace, &run)?) };
+    let lease = if options.dry_run { None } else { Some(Arc::new(lease_of(env, &workspace, &run)?)) };
     let (mut train, mut checks) = (Train::default(), 0);
     if let Some(project) = checked_project(env, directory, options)?.filter(|_| plan.changes_anything()) {
         let command = command_line(&project.settings.check);
@@ -327,7 +331,8 @@ pub(crate) fn merge(
             checks = number;
             talk.say(&format!("check {number}, of {}: `{command}` {}", pieces(works), check.result()));
         };
-        train = checked_train((env, &project, &run), &onto, ready.len(), &plan_of, &mut note)?;
+        let whose = (env, &project, &run, lease.as_ref());
+        train = checked_train(whose, &onto, ready.len(), &plan_of, &mut note)?;
         if let Some(base) = train.base.take() {
             let last = base.output.trim_end().lines().next_back().unwrap_or_default();
             let message = format!(
@@ -390,6 +395,9 @@ pub(crate) fn merge(
     if options.dry_run {
         return Ok(report);
     }
+    if plan.changes_anything() {
+        talk.agree(&report)?;
+    }
     for left in report.left.iter().filter(|left| left.check.is_some()) {
         let (commit, conflicts, check) = (left.commit.clone(), left.conflicts.clone(), left.check.clone());
         let kind = EventKind::WorkSetAside { commit, conflicts, check };
@@ -398,7 +406,6 @@ pub(crate) fn merge(
     if !plan.changes_anything() {
         return Ok(report);
     }
-    talk.agree(&report)?;
     let Some(committer) = committer else {
         return Err(Failure::failed("git does not know who you are")
             .hint("git config --global user.name 'Your Name' && git config --global user.email you@example.com"));
@@ -422,6 +429,20 @@ pub(crate) fn merge(
     record(env, &workspace, &run, &mut events, None, kind)?;
     (report.branch, report.commit, report.aside) = (Some(merged.branch), Some(merged.commit), merged.aside);
     Ok(report)
+}
+
+/// Why a run is not merged again whose work is on a branch of its own, and what that lacks.
+fn merged_aside(run: &RunId, aside: &str, merges: &[(String, Vec<String>)], works: &[AgentWork]) -> Failure {
+    let left: BTreeSet<&Slug> =
+        works.iter().filter(|work| !clones::is_in(merges, work)).map(|work| &work.agent).into_set();
+    let merged = format!("run {run} is merged already, on the branch {aside}");
+    let brings = format!("`git merge {aside}` brings it here");
+    let again = format!("`git branch -D {aside}` lets squad merge it again");
+    match left.is_empty() {
+        true => Failure::usage(merged).hint(format!("{brings}; {again}")),
+        false => Failure::usage(format!("{merged}, without the work of {}", list(left)))
+            .hint(format!("{brings}, and `squad merge {run}` then the rest; {again}")),
+    }
 }
 
 /// Has agents resolve the conflicts of their work, in the run that it is from. The error says why none does.
@@ -498,9 +519,9 @@ fn lease_of(env: &Env, workspace: &Workspace, run: &RunId) -> Result<Lease, Fail
     })
 }
 
-/// Checks works on top of each other, in a clone of their own.
+/// Checks works on top of each other, in a clone of their own. Other processes may cancel it by its lease.
 fn checked_train<'p>(
-    (env, project, run): (&Env, &Project, &RunId),
+    (env, project, run, lease): (&Env, &Project, &RunId, Option<&Arc<Lease>>),
     onto: &str,
     count: usize,
     plan_of: &dyn Fn(&[usize]) -> Result<MergePlan<'p>, Failure>,
@@ -514,6 +535,16 @@ fn checked_train<'p>(
     let runtime = runtime(env)?;
     let _entered = runtime.enter();
     let _signals = SignalGuard::by(&canceller, env)?;
+    // They may ask only for its end. What is told of that is recorded nowhere: nothing is merged.
+    let requests = lease.map(|lease| Requests {
+        lease: Arc::downgrade(lease),
+        sessions: Arc::default(),
+        canceller,
+        user_messages: Arc::new(UserMessages::with_past(&[])),
+        reports: Reports::channel().0,
+    });
+    let mut serving = JoinSet::new();
+    requests.into_iter().for_each(|requests| drop(serving.spawn(requests.serve())));
     let stopped = |cancel: &Cancel| {
         let message = format!("{} while the work was checked; nothing is merged", cancel.reason());
         Failure::new(FailureKind::Interrupted, message)
