@@ -219,6 +219,18 @@ impl Env {
     }
 }
 
+/// `UTC`, `UTC+1`, `UTC-3:30`
+pub(crate) fn zone_name(at: &jiff::Zoned) -> String {
+    let minutes = at.offset().seconds() / 60;
+    let (hours, rest) = (minutes.abs() / 60, minutes.abs() % 60);
+    let sign = if minutes < 0 { '-' } else { '+' };
+    match (hours, rest) {
+        (0, 0) => "UTC".to_owned(),
+        (hours, 0) => format!("UTC{sign}{hours}"),
+        (hours, rest) => format!("UTC{sign}{hours}:{rest:02}"),
+    }
+}
+
 impl Clock {
     /// The zone that people are shown times in.
     pub(crate) fn zone(&self) -> TimeZone {

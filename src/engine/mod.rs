@@ -296,6 +296,16 @@ impl Startable {
         }
     }
 
+    /// Whether it tells tokens, and what they cost. Of another machine's, that is found out.
+    pub(crate) fn tells_usage(&self) -> [bool; 2] {
+        match self {
+            Self::Command(options) => options.profile.tells_usage(),
+            Self::Copilot(_) => [true, false],
+            // As its script says.
+            Self::Rehearsal(..) | Self::Remote(_) | Self::Not(_) => [true; 2],
+        }
+    }
+
     /// Its program; `None`: it needs none. Starts nothing.
     pub(crate) fn locate(&self) -> Result<Option<Program>, EngineError> {
         match self {

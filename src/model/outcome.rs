@@ -1,5 +1,6 @@
 //! Results of work: outcome, changes and usage.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -118,6 +119,9 @@ pub(crate) struct End {
     /// `None`: it had no session, or an older squad wrote this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<WorkModel>,
+    /// The budgets that did not bound it, by their settings: its engine tells too little.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) uncounted: BTreeSet<String>,
     pub(crate) usage: Usage,
 }
 
@@ -316,12 +320,15 @@ pub(crate) struct WorkReport {
     pub(crate) reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<WorkModel>,
+    /// See [`End`].
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) uncounted: BTreeSet<String>,
     pub(crate) usage: Usage,
 }
 
 impl WorkReport {
     pub(crate) fn of(agent: Slug, (step, attempt): (Option<u32>, Option<u32>), status: Outcome, end: End) -> Self {
-        let End { reason, changed, git, commands, check, no_tool_used, model, usage, .. } = end;
+        let End { reason, changed, git, commands, check, no_tool_used, model, uncounted, usage, .. } = end;
         let (refused, verified) = (usage.refused, None);
         let changed = changed.map(|changed| changed.iter().map(Change::summary).collect());
         Self {
@@ -338,6 +345,7 @@ impl WorkReport {
             no_tool_used,
             reason,
             model,
+            uncounted,
             usage,
         }
     }
@@ -354,7 +362,7 @@ pub(crate) struct Usage {
     pub(crate) reasoning_tokens: u64,
     /// In the engine's own units, each listed once.
     pub(crate) billed: Vec<Billed>,
-    /// US dollars; `None` if unknown.
+    /// US dollars; `None` if unknown. Of one model call it may be negative, where earlier ones cost less than their prices.
     pub(crate) cost_usd: Option<f64>,
     pub(crate) turns: u64,
     pub(crate) tool_calls: u64,
@@ -390,6 +398,13 @@ pub(crate) struct Billed {
 const MOST_TOKENS: u64 = 1 << 40;
 
 impl Usage {
+    /// Of a service that counts input which it had cached, or caches now, apart: as input, as all the others do.
+    pub(crate) fn with_cached_input(mut self) -> Self {
+        let cached = self.cache_read_tokens.saturating_add(self.cache_write_tokens);
+        self.input_tokens = self.input_tokens.saturating_add(cached);
+        self
+    }
+
     /// What one model call may have used at most.
     pub(crate) fn bounded(mut self) -> Self {
         let counts = [

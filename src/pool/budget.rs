@@ -9,9 +9,11 @@ use tokio::time::{Instant, sleep};
 
 use super::spending::{OfRun, Spending, Spent};
 use super::timer::format_duration;
-use crate::model::{EventKind, IntoMap, Slug, Usage, plural};
-use crate::settings::{BudgetLimits, BudgetSettings};
+use crate::model::{EventKind, IntoMap, IntoSet, Slug, Usage, plural};
+use crate::settings::{BudgetLimits, BudgetSettings, Price};
 
+/// The settings of a day's budgets begin with it.
+const OF_DAY: &str = "budget.day.";
 /// How often to look at the time that other runs spend.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -225,7 +227,17 @@ impl Budget {
     fn exhausted_of_all(&self, day: &Spent, all: &Spent, wanted: Wanted) -> Option<Exhausted> {
         let BudgetSettings { day: of_day, repository, .. } = &self.limits;
         let of_all = || repository.exhausted(all, wanted, "budget.repository.");
-        of_day.exhausted(day, wanted, "budget.day.").or_else(of_all)
+        of_day.exhausted(day, wanted, OF_DAY).map(|exhausted| self.dated(exhausted)).or_else(of_all)
+    }
+
+    /// Says of which day a budget is.
+    fn dated(&self, exhausted: Exhausted) -> Exhausted {
+        match &self.spending {
+            Ok(Some(spending)) if exhausted.name.starts_with(OF_DAY) => {
+                Exhausted { amount: format!("{} for {}", exhausted.amount, spending.day()), ..exhausted }
+            }
+            _ => exhausted,
+        }
     }
 
     /// Whether a call was one too many.
@@ -233,9 +245,30 @@ impl Budget {
         self.state.lock().calls.get(&(agent.clone(), call.to_owned())) == Some(&false)
     }
 
-    /// What a model call cost, by the engine or else by the user's prices.
-    pub(super) fn cost_of(&self, models: [Option<&str>; 2], usage: &Usage) -> Option<f64> {
-        self.limits.cost_of(models, usage)
+    /// What tokens of a model cost, if the user has named one of these prices.
+    pub(super) fn price_of(&self, models: [Option<&str>; 2]) -> Option<&Price> {
+        self.limits.price_of(models)
+    }
+
+    /// The budgets that do not bound whoever tells none of some of this: tokens, costs, tool calls.
+    pub(super) fn uncounted(&self, [tokens, cost, calls]: [bool; 3]) -> BTreeSet<String> {
+        let BudgetSettings { run, agent, day, repository, .. } = &self.limits;
+        let tables = [(run, "budget."), (agent, "budget.agent."), (day, OF_DAY), (repository, "budget.repository.")];
+        let of_table = |(limits, table): (&BudgetLimits, &str)| -> Vec<String> {
+            let counts = [
+                ("tokens", limits.tokens.is_some() && !tokens),
+                ("billed", !limits.billed.is_empty() && !tokens),
+                ("cost_usd", limits.cost_usd.is_some() && !cost),
+                ("tool_calls", limits.tool_calls.is_some() && !calls),
+            ];
+            counts.into_iter().filter(|(_, is_lost)| *is_lost).map(|(name, _)| format!("{table}{name}")).collect()
+        };
+        tables.into_iter().flat_map(of_table).into_set()
+    }
+
+    /// Whether this was not reported before.
+    pub(super) fn is_news(&self, of: &str) -> bool {
+        self.state.lock().reported.insert((None, of.to_owned()))
     }
 
     /// Counts what a model call has used.
@@ -319,13 +352,13 @@ impl Budget {
                 let times = [
                     (&self.limits.run, state.run.now(), "budget."),
                     (&self.limits.agent, spent, "budget.agent."),
-                    (&self.limits.day, of_day, "budget.day."),
+                    (&self.limits.day, of_day, OF_DAY),
                     (&self.limits.repository, of_all, "budget.repository."),
                 ];
                 let left = |(limits, spent, table): (&BudgetLimits, Spent, &str)| {
                     let limits = BudgetLimits { time: Some(limits.time?), ..BudgetLimits::default() };
                     match limits.exhausted(&spent, Wanted::Nothing, table) {
-                        Some(exhausted) => Some(Err(exhausted)),
+                        Some(exhausted) => Some(Err(self.dated(exhausted))),
                         None => Some(Ok(limits.time?.saturating_sub(spent.time))),
                     }
                 };
@@ -483,6 +516,31 @@ mod tests {
             let sum = |count: fn(&Usage) -> u64| work.iter().map(|work| count(&work.usage)).sum::<u64>();
             assert_eq!((sum(|usage| usage.turns), sum(|usage| usage.tool_calls)), spent);
             assert!(work.iter().all(|work| matches!(work.outcome, Outcome::Completed | Outcome::Stopped)));
+        }
+    }
+
+    /// Of tokens, cost and units, what is spent beyond the limit is one model call of each agent at work, and no more.
+    #[tokio::test(start_paused = true)]
+    async fn model_calls_go_beyond_by_one_for_each_agent_at_work() {
+        const AT_WORK: u64 = 8;
+        let names: Vec<String> = (0..50).map(|number| format!("agent-{number}")).collect();
+        let call = "{ wait = \"1s\" }, { usage = { input_tokens = 90, output_tokens = 10, cost_usd = 0.5, \
+                    billed = [{ unit = \"credit\", amount = 2 }] } }, { tool = \"squad_decisions\", args = { query = \"x\" } }";
+        let turn = |name: &String| {
+            format!("[[turn]]\nagent = \"{name}\"\nsteps = [{call}, {call}, {call}, {{ say = \"Done.\" }}]\n")
+        };
+        let script = names.iter().map(turn).collect::<String>();
+        let units = BTreeMap::from([("credit".to_owned(), 47.0)]);
+        for limits in [
+            BudgetLimits { tokens: Some(2_350), ..BudgetLimits::default() },
+            BudgetLimits { cost_usd: Some(11.75), ..BudgetLimits::default() },
+            BudgetLimits { billed: units, ..BudgetLimits::default() },
+        ] {
+            let workers = playing(&format!("models = [\"m\"]\n{script}"), of_run(limits.clone()));
+            let work = workers.fan_out(names.iter().map(|name| job(name)).collect()).await;
+            let spent: u64 = work.iter().map(|work| work.usage.input_tokens + work.usage.output_tokens).sum();
+            assert!((2_350..2_350 + AT_WORK * 100).contains(&spent), "{limits:?}: {spent}");
+            assert!(work.iter().any(|work| work.outcome == Outcome::Stopped), "{limits:?}");
         }
     }
 

@@ -61,6 +61,11 @@ impl Engines {
         account.unwrap_or_else(|| Account::new(name, None, []))
     }
 
+    /// Whether the engine of a name tells tokens, and what they cost.
+    pub(super) fn tells_usage(&self, name: &str) -> [bool; 2] {
+        self.startable.get(name).map_or([true; 2], Startable::tells_usage)
+    }
+
     /// The engine of a name, or the main one, and those that may stand in for it.
     pub(super) fn candidates<'e>(&'e self, name: Option<&'e str>) -> Vec<&'e str> {
         let name = name.unwrap_or(&self.main);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::env::{Clock, SharedFile};
+use crate::env::{Clock, SharedFile, zone_name};
 use crate::model::{Billed, RunId, Slug, Usage};
 
 /// Runs of which the file tells what each agent has spent: they may have been killed, and are to be resumed.
@@ -179,6 +179,12 @@ impl Spending {
     fn today(&self) -> String {
         date(&self.clock, self.clock.now())
     }
+
+    /// Today, and in which zone: `2026-01-05 (UTC+1)`.
+    pub(super) fn day(&self) -> String {
+        let now = self.clock.now().to_zoned(self.clock.zone());
+        format!("{} ({})", now.date(), zone_name(&now))
+    }
 }
 
 /// Drops the first of more than `most`, but not this one.
@@ -203,11 +209,49 @@ impl Totals {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use super::*;
     use crate::pool::Budget;
     use crate::settings::{BudgetLimits, BudgetSettings};
+
+    /// Set forward over midnight, the clock gives the new day's budget; set back, it gives nothing of the old day anew.
+    #[test]
+    fn a_clock_that_jumps_over_midnight_gives_no_day_twice() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let looks = Arc::new(AtomicU64::default());
+        let start = "2026-03-28T22:00:00Z".parse().expect("a time");
+        let ada = Slug::fold("ada").expect("a slug");
+        let clock = Clock::Stepping { start, looks: Arc::clone(&looks) };
+        let run = |at: u64| {
+            looks.store(at, Ordering::Relaxed);
+            let limits = BudgetLimits { turns: Some(2), ..BudgetLimits::default() };
+            let limits = BudgetSettings { day: limits, ..BudgetSettings::default() };
+            let spending = Spending::new(folder.path().join("spent.json"), clock.clone(), RunId::new("r"));
+            let budget = Budget::new(limits, BTreeMap::new(), Duration::ZERO).with_spending(Ok(spending));
+            let mut taken = 0;
+            let why = loop {
+                match budget.take_turn(&ada) {
+                    Ok(()) => taken += 1,
+                    Err(why) => break why.to_string(),
+                }
+            };
+            (taken, why)
+        };
+        const HOUR: u64 = 3_600;
+        for (hour, turns, date) in [
+            (0, 2, "2026-03-28"),
+            (3, 2, "2026-03-29"),
+            (1, 0, "2026-03-28"),
+            (24 * 400, 2, "2027-05-02"),
+            (4, 0, "2026-03-29"),
+            (24 * 400, 0, "2027-05-02"),
+        ] {
+            let says = format!("the budget of 2 turns for {date} (UTC) is used up (`budget.day.turns`)");
+            assert_eq!(run(hour * HOUR), (turns, says), "{hour}");
+        }
+    }
 
     /// Fifty agents of three squads that share a file: each call is taken once, and the last one is the last.
     #[test]

@@ -13,7 +13,9 @@ use super::timer::{Limits, PendingAnswers, Timer};
 use super::workers::{ToolInProgress, Work, Workers, unknown_end};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, RESTART_WAIT, Request, Session, spawn};
-use crate::model::{Access, Attachment, EventKind, Outcome, Slug, Written, change_by, list, seconds, without_hidden};
+use crate::model::{
+    Access, Attachment, EventKind, Outcome, Slug, Usage, Written, change_by, list, seconds, without_hidden,
+};
 use crate::policy::is_in_inbox;
 
 /// How long a turn may take to stop. An engine process is killed after 5 s and still delivers its last output.
@@ -355,6 +357,26 @@ impl Workers {
         self.reports.tell(Some(&work.agent), EventKind::ToolStarted { call, tool, detail });
     }
 
+    /// Counts what a model call has used. It costs what the user's prices say, until its engine tells what all since it
+    /// last did have cost.
+    fn used(&self, mut usage: Usage, work: &mut Work) {
+        match usage.cost_usd {
+            Some(told) => {
+                usage.cost_usd = Some(told - std::mem::take(&mut work.priced));
+                work.is_unpriced = false;
+            }
+            None => {
+                usage.cost_usd = self.budget.price_of(work.models()).and_then(|price| price.cost(&usage));
+                work.priced += usage.cost_usd.unwrap_or_default();
+                work.is_unpriced |= usage.cost_usd.is_none();
+            }
+        }
+        work.usage += &usage;
+        work.usage.context = usage.context.or(work.usage.context);
+        self.budget.settle(&work.agent, &usage);
+        self.reports.tell(Some(&work.agent), EventKind::Usage(usage));
+    }
+
     /// Answers a request in a task, so that the turn's other facts do not wait.
     fn answer_concurrently(&self, request: Request, work: &Work, waits: &PendingAnswers) {
         // A hook's time is its agent's.
@@ -421,16 +443,7 @@ impl Workers {
                 tell(EventKind::EngineGoverned { engine, by, lacks_tools });
             }
             Fact::Exited(exited) => tell(EventKind::EngineExited(exited)),
-            Fact::Usage(usage) => {
-                let mut usage = usage.bounded();
-                let models =
-                    work.model.as_ref().map_or([None; 2], |model| [model.used.as_deref(), model.asked.as_deref()]);
-                usage.cost_usd = self.budget.cost_of(models, &usage);
-                work.usage += &usage;
-                work.usage.context = usage.context.or(work.usage.context);
-                self.budget.settle(&work.agent, &usage);
-                tell(EventKind::Usage(usage));
-            }
+            Fact::Usage(usage) => self.used(usage.bounded(), work),
             Fact::Warning(reason) => tell(EventKind::SessionError { session: String::new(), reason }),
             Fact::Shortened { session, is_summed_up: true, tokens_before, tokens_after } => {
                 tell(EventKind::SessionCompacted { session, tokens_before, tokens_after });

@@ -30,7 +30,7 @@ use crate::engine::{Account, AdapterSession, Opening, Session};
 use crate::model::{
     Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, DecisionId, End, EventKind,
     Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Sort, Tier, ToolChoice, UnavailableModel,
-    Usage, Verdict, WorkModel, WorkReport, Written, change_by, first_line, seconds, without_hidden,
+    Usage, Verdict, WorkModel, WorkReport, Written, change_by, first_line, list, seconds, without_hidden,
 };
 
 /// The kind of work.
@@ -119,6 +119,11 @@ pub(crate) struct Work {
     sandbox: Option<SandboxLevel>,
     /// See [`End`].
     pub(super) model: Option<WorkModel>,
+    /// See [`End`].
+    uncounted: BTreeSet<String>,
+    /// What model calls have cost by the user's prices since its engine last told, and whether some have no price.
+    pub(super) priced: f64,
+    pub(super) is_unpriced: bool,
     /// It called a tool of squad's, or asked for something.
     pub(super) has_requested: bool,
     /// Tool calls in progress, by call id.
@@ -269,6 +274,7 @@ impl Workers {
                 self.requests.user_messages.leave(&work.agent);
             }
         }
+        self.find_uncounted(&mut work);
         work.usage.refused = work.requester.refused();
         work.commands = work.requester.commands.lock().counts;
         work.check = work.requester.commands.lock().check.clone();
@@ -319,8 +325,8 @@ impl Workers {
     pub(crate) fn recorded(&self, agent: &Slug, end: End) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.end(Outcome::Completed, "");
-        let End { text, changed, git, commands, check, no_tool_used, sandbox, model, usage, .. } = end;
-        Work { text, changed, git, commands, check, no_tool_used, sandbox, model, usage, ..work }
+        let End { text, changed, git, commands, check, no_tool_used, sandbox, model, uncounted, usage, .. } = end;
+        Work { text, changed, git, commands, check, no_tool_used, sandbox, model, uncounted, usage, ..work }
     }
 
     /// Waits until the agent is free, and only then for a permit. Returns the engine that stands in for its own, if any, or
@@ -389,6 +395,9 @@ impl Workers {
             left_running: Vec::new(),
             sandbox: None,
             model: None,
+            uncounted: BTreeSet::new(),
+            priced: 0.0,
+            is_unpriced: false,
             position: self.reports.position(),
             verdict: None,
             permit: self.permit(&requester.agent),
@@ -459,6 +468,7 @@ impl Workers {
             && job.opening.spec.tools != ToolChoice::Nothing
             && borrowed.session.reports_tools();
         self.report_opened(&job, &borrowed, seconds(asked.elapsed()));
+        self.report_uncounted(borrowed.session.reports_tools(), work);
         match self.hooks_at_start(borrowed.origin, work, &cancel).await {
             Ok(added) => {
                 let (prompt, attachments) = self.message(job, &mut borrowed, work).await;
@@ -530,6 +540,27 @@ impl Workers {
             let (from, to) = (model.clone(), spec.model.shown().to_owned());
             let reason = format!("{engine} does not offer it");
             self.reports.tell(Some(&spec.agent), EventKind::ModelFallback { from, to, reason });
+        }
+    }
+
+    /// Says of each engine which budgets do not hold for it, before it is asked anything.
+    fn report_uncounted(&self, reports_tools: bool, work: &mut Work) {
+        let [tokens, cost] = self.pool.engines.tells_usage(&work.engine);
+        let cost = cost || (tokens && self.budget.price_of(work.models()).is_some());
+        work.uncounted = self.budget.uncounted([tokens, cost, reports_tools]);
+        let engine = work.model.as_ref().map(WorkModel::shown).unwrap_or_default();
+        if !work.uncounted.is_empty() && self.budget.is_news(&format!("uncounted: {engine}")) {
+            let names = list(work.uncounted.iter().map(|name| format!("`{name}`")));
+            let reason = format!("nothing is counted for {names} of {engine}, which does not tell it");
+            self.reports.tell(None, EventKind::SessionError { session: String::new(), reason });
+        }
+    }
+
+    /// What an engine that was expected to tell has not told.
+    fn find_uncounted(&self, work: &mut Work) {
+        if work.outcome == Outcome::Completed {
+            let tokens = work.usage.input_tokens + work.usage.output_tokens > 0;
+            work.uncounted.extend(self.budget.uncounted([tokens, tokens && !work.is_unpriced, true]));
         }
     }
 
@@ -614,6 +645,11 @@ impl Workers {
 }
 
 impl Work {
+    /// The names of its model.
+    pub(super) fn models(&self) -> [Option<&str>; 2] {
+        self.model.as_ref().map_or([None; 2], |model| [model.used.as_deref(), model.asked.as_deref()])
+    }
+
     pub(super) fn end(&mut self, outcome: Outcome, reason: &str) {
         self.outcome = outcome;
         self.reason = reason.to_owned();
@@ -668,9 +704,34 @@ impl Work {
 
     fn record(&self) -> End {
         let Self {
-            reason, text, changed, git, commands, check, no_tool_used, left_running, sandbox, model, usage, ..
+            reason,
+            text,
+            changed,
+            git,
+            commands,
+            check,
+            no_tool_used,
+            left_running,
+            sandbox,
+            model,
+            uncounted,
+            usage,
+            ..
         } = self.clone();
-        End { reason, text, changed, git, commands, check, no_tool_used, left_running, sandbox, model, usage }
+        End {
+            reason,
+            text,
+            changed,
+            git,
+            commands,
+            check,
+            no_tool_used,
+            left_running,
+            sandbox,
+            model,
+            uncounted,
+            usage,
+        }
     }
 
     fn event(&self) -> EventKind {

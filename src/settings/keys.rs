@@ -23,10 +23,15 @@ pub(super) struct Key {
 impl Key {
     /// Whether no agent starts while its value cannot be read: to leave it out would let more happen.
     pub(super) fn fails_closed(&self) -> bool {
-        let tables =
-            [HOOKS, HOSTS, "agents.*.host", "agents.*.isolation", "check.", "budget.", PRICES, "isolation.", "policy."];
-        self.adds_up || tables.iter().any(|table| self.name.starts_with(table))
+        self.adds_up || bounds(self.name)
     }
+}
+
+/// Whether a name is in a table that bounds what happens.
+fn bounds(name: &str) -> bool {
+    let tables =
+        [HOOKS, HOSTS, "agents.*.host", "agents.*.isolation", "check.", "budget.", PRICES, "isolation.", "policy."];
+    tables.iter().any(|table| name.starts_with(table))
 }
 
 const fn free(name: &'static str, set: Set) -> Key {
@@ -141,7 +146,7 @@ pub(super) const KEYS: &[Key] = &[
     free("budget.repository.cost_usd", |s, _, v| put(&mut s.budget.repository.cost_usd, fractional_amount(v))),
     free("budget.repository.billed.*", |s, unit, v| billed(&mut s.budget.repository, unit, v)),
     guarded_key("prices.*", |s, name, v| {
-        let fields = "must be a table with `input`, `output` and, if that differs, `cached`";
+        let fields = "must be a table with `input`, `output` and, if they differ, `cached` and `written`";
         let (model, field) = name.rsplit_once('.').ok_or(fields)?;
         let number = number(v)?;
         let amount = Some(number).filter(|number| number.is_finite() && *number >= 0.0);
@@ -151,6 +156,7 @@ pub(super) const KEYS: &[Key] = &[
             "input" => &mut price.input,
             "output" => &mut price.output,
             "cached" => &mut price.cached,
+            "written" => &mut price.written,
             _ => return Err(fields.to_owned()),
         };
         *place = Some(amount);
@@ -232,7 +238,7 @@ pub(super) fn find(name: &str) -> Option<(&'static Key, &str)> {
 
 /// A suggestion for a mistyped name.
 pub(super) fn suggestion(name: &str) -> Option<String> {
-    nearest(name).map(|near| format!("did you mean `{near}`?")).or_else(|| {
+    nearest(name).map(|near| format!("did you mean `{}`?", near.name)).or_else(|| {
         let inner = |key: &&Key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         let names: Vec<_> = KEYS.iter().filter(inner).map(|key| format!("`{}`", key.name)).collect();
         (!names.is_empty()).then(|| format!("it is a table of {}", crate::model::list(names)))
@@ -438,8 +444,13 @@ fn needs(what: &str, value: &Value) -> String {
     format!("needs {what}, not {article} {}", value.type_str())
 }
 
+/// A name that no setting has. If it may be meant for one that fails closed, it has to be mended before any agent starts.
 pub(super) fn unknown(name: &str, origin: &Origin) -> Problem {
-    let problem = problem(origin, "config-unknown-key", format!("there is no setting `{name}`"));
+    let is_blocking = bounds(&format!("{name}.")) || nearest(name).is_some_and(Key::fails_closed);
+    let problem = match is_blocking {
+        true => blocking(name, "is no setting", origin),
+        false => problem(origin, "config-unknown-key", format!("there is no setting `{name}`")),
+    };
     match suggestion(name) {
         Some(suggestion) => problem.hint(suggestion),
         None => problem,
@@ -521,6 +532,7 @@ fn problem(origin: &Origin, code: &'static str, message: String) -> Problem {
     Problem::new(Severity::Warning, origin.source(), code, message)
 }
 
-fn nearest(name: &str) -> Option<&'static str> {
-    crate::model::nearest(name, 0.7, KEYS.iter().map(|key| key.name))
+fn nearest(name: &str) -> Option<&'static Key> {
+    let near = crate::model::nearest(name, 0.7, KEYS.iter().map(|key| key.name))?;
+    KEYS.iter().find(|key| key.name == near)
 }

@@ -1,5 +1,7 @@
 //! Builds layers from their sources.
 
+use std::collections::BTreeMap;
+
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
@@ -247,12 +249,16 @@ pub(crate) fn from_variables(variables: impl IntoIterator<Item = (String, String
 /// Other programs use `SQUAD_` variables too, so only names similar to a known one are reported.
 fn mistyped(name: &str) -> Option<Problem> {
     const NEARLY: f64 = 0.85;
-    let ours = ALIASES.iter().map(|(variable, _)| (*variable).to_owned());
-    let ours = ours.chain(keys::KEYS.iter().map(|key| variable_of(key.name)));
-    let ours: Vec<String> = ours.collect();
-    let near = crate::model::nearest(name, NEARLY, ours.iter().map(String::as_str))?;
+    let ours = ALIASES.iter().map(|(variable, _)| ((*variable).to_owned(), false));
+    let ours = ours.chain(keys::KEYS.iter().map(|key| (variable_of(key.name), key.fails_closed())));
+    let ours: BTreeMap<String, bool> = ours.collect();
+    let near = crate::model::nearest(name, NEARLY, ours.keys().map(String::as_str))?;
     let source = Origin::Variable(name.to_owned()).source();
-    let problem = Problem::warning(source, "config-unknown-variable", format!("there is no variable `{name}`"));
+    let (severity, code) = match ours.get(near) {
+        Some(true) => (Severity::Error, keys::BAD_VALUE),
+        _ => (Severity::Warning, "config-unknown-variable"),
+    };
+    let problem = Problem::new(severity, source, code, format!("there is no variable `{name}`"));
     Some(problem.hint(format!("did you mean `{near}`?")))
 }
 

@@ -233,6 +233,8 @@ pub(crate) struct Price {
     pub(crate) output: Option<f64>,
     /// Input that the engine's provider has cached; `None`: as other input.
     pub(crate) cached: Option<f64>,
+    /// Input that it caches now; `None`: as other input.
+    pub(crate) written: Option<f64>,
 }
 
 impl Price {
@@ -242,23 +244,28 @@ impl Price {
         (!is_whole).then_some("needs `input` and `output`, in US dollars for a million tokens")
     }
 
-    /// What these tokens cost; `None`: the engine told none. Cached input is a part of the input.
+    /// What these tokens cost; `None`: the engine told none. Input that was or is cached is a part of the input.
     pub(crate) fn cost(&self, usage: &Usage) -> Option<f64> {
         const MILLION: f64 = 1_000_000.0;
         let (input, output) = (self.input?, self.output?);
         let cached = usage.cache_read_tokens.min(usage.input_tokens);
-        let fresh = usage.input_tokens - cached;
-        let sum =
-            fresh as f64 * input + cached as f64 * self.cached.unwrap_or(input) + usage.output_tokens as f64 * output;
+        let written = usage.cache_write_tokens.min(usage.input_tokens - cached);
+        let fresh = usage.input_tokens - cached - written;
+        let parts = [
+            (fresh, input),
+            (cached, self.cached.unwrap_or(input)),
+            (written, self.written.unwrap_or(input)),
+            (usage.output_tokens, output),
+        ];
+        let sum: f64 = parts.into_iter().map(|(tokens, price)| tokens as f64 * price).sum();
         (usage.input_tokens + usage.output_tokens > 0).then_some(sum / MILLION)
     }
 }
 
 impl BudgetSettings {
-    /// What a model call cost, if the engine does not tell and the user's table has the model, by one of these names.
-    pub(crate) fn cost_of(&self, models: [Option<&str>; 2], usage: &Usage) -> Option<f64> {
-        let price = models.into_iter().flatten().find_map(|model| self.prices.get(&model.to_lowercase()));
-        usage.cost_usd.or_else(|| price?.cost(usage))
+    /// The price of a model by one of these names, if the user's table has it.
+    pub(crate) fn price_of(&self, models: [Option<&str>; 2]) -> Option<&Price> {
+        models.into_iter().flatten().find_map(|model| self.prices.get(&model.to_lowercase()))
     }
 
     /// Whether anything is limited beyond a single run.
@@ -926,7 +933,7 @@ mod tests {
                 "2: config-bad-value: `agents.Ada.host` is `far`, and no host has that name",
             ),
             ("[agents.ada]\nhost = \"any\"\n", "2: config-bad-value: `agents.ada.host` is `any`, and no host"),
-            ("[agents.ada]\nhots = \"a\"\n", "2: config-unknown-key: there is no setting `agents.ada.hots`"),
+            ("[agents.ada]\nhots = \"a\"\n", "2: config-bad-value: `agents.ada.hots` is no setting"),
         ] {
             let (_, problems) = resolve("", text, &[]);
             assert!(problems.len() == 1 && problems[0].starts_with(&format!("config.toml:{expected}")), "{problems:?}");

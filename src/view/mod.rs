@@ -29,7 +29,7 @@ pub(crate) use html::{Bar, Chart, HtmlPage, chart_page};
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
-pub(crate) use past::{PastRun, zone_name};
+pub(crate) use past::PastRun;
 pub(crate) use progress::Progress;
 pub(crate) use redacting::Redacting;
 pub(crate) use region::{Above, Size, clear as clear_region, line_was_ended, size};

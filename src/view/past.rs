@@ -1,10 +1,11 @@
 //! A run of the ledger: where it began, its story, and its end.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 
 use super::text::{Mark, Text};
 use super::{Card, LineStyle, Story};
+use crate::env::zone_name;
 use crate::model::{EventKind, Position, RunId, Slug, first_line};
 
 pub(crate) struct PastRun {
@@ -76,17 +77,5 @@ impl PastRun {
         let mark = if state == "running" { Mark::Working } else { Mark::Neutral };
         let line = Text::marked(LineStyle::Strong, mark).with(LineStyle::Strong, state).plain("; run ");
         vec![line.with(LineStyle::Faint, self.run.short())]
-    }
-}
-
-/// `UTC`, `UTC+1`, `UTC-3:30`
-pub(crate) fn zone_name(at: &Zoned) -> String {
-    let minutes = at.offset().seconds() / 60;
-    let (hours, rest) = (minutes.abs() / 60, minutes.abs() % 60);
-    let sign = if minutes < 0 { '-' } else { '+' };
-    match (hours, rest) {
-        (0, 0) => "UTC".to_owned(),
-        (hours, 0) => format!("UTC{sign}{hours}"),
-        (hours, rest) => format!("UTC{sign}{hours}:{rest:02}"),
     }
 }

@@ -91,6 +91,87 @@ fn at_the_limit_nothing_new_starts_and_a_higher_one_goes_on() {
     }
 }
 
+/// Tokens, cost and units × run, agent, day and repository × told and priced: after the model call that uses them up nothing
+/// acts, in this run or the next.
+#[test]
+fn what_model_calls_use_up_stops_all_that_would_follow() {
+    let user = "../home/config/squad/config.toml";
+    let call = |cost: &str| format!("{{ usage = {{ input_tokens = 90, output_tokens = 10{cost} }} }}");
+    for (name, value, cost, prices) in [
+        ("tokens", "150", "", ""),
+        ("cost_usd", "0.75", ", cost_usd = 0.5", ""),
+        ("cost_usd", "0.75", "", "[prices.m-1]\ninput = 5000\noutput = 5000\n"),
+        ("billed.credit", "15", ", billed = [{ unit = \"credit\", amount = 10 }]", ""),
+    ] {
+        let call = call(cost);
+        let script = format!(
+            "models = [\"m-1\"]\n[[turn]]\nagent = \"ada\"\n\
+             steps = [{call}, {{ write = \"a.txt\", text = \"a\" }}, {call}, {{ write = \"b.txt\", text = \"b\" }}, {{ say = \"Two.\" }}]\n\
+             [[turn]]\nagent = \"bob\"\nsteps = [{call}, {{ write = \"c.txt\", text = \"c\" }}, {{ say = \"One.\" }}]\n"
+        );
+        for (table, next) in [("", "c"), ("agent.", "c"), ("day.", ""), ("repository.", "")] {
+            let repo = TestRepo::with_small_team();
+            repo.write(user, &format!("{prices}[budget]\n{table}{name} = {value}\n"));
+            let run = |agent: &str| {
+                let output =
+                    repo.rehearse(&script, &["--permissions", "allow", "--json", "--agent", agent, "Add files"]);
+                (output.code, files(&repo), output)
+            };
+            let (code, left, output) = run("ada");
+            assert_eq!((code, left.as_str()), (5, "a"), "{table}{name} {prices}: {output}");
+            let end = TestRepo::events(&output).pop().expect("an end");
+            let reason = end["work"][0]["reason"].as_str().unwrap_or_default().to_owned();
+            assert!(reason.ends_with(&format!("is used up (`budget.{table}{name}`)")), "{reason}");
+            let (code, left, output) = run("bob");
+            let expected = if next.is_empty() { 5 } else { 0 };
+            assert_eq!((code, left), (expected, format!("a{next}")), "{table}{name} {prices}: {output}");
+        }
+    }
+}
+
+/// A budget of what an engine does not tell is named before it is asked anything, and where it has not told it, at the end.
+#[test]
+fn a_budget_that_cannot_hold_is_named() {
+    let names = json!(["budget.cost_usd", "budget.day.tokens"]);
+    let repo = TestRepo::with_small_team();
+    budget(&repo, "budget.day.tokens", "150");
+    budget(&repo, "budget.cost_usd", "1");
+    let output = repo.rehearse(WORK, &["--permissions", "allow", "--agent", "ada", "Add files"]);
+    let says = "  `budget.cost_usd` and `budget.day.tokens` did not hold for ada: its engine does not tell it";
+    assert!(output.code == 0 && output.err.contains(says), "{output}");
+    let log = repo.squad(&["log", "--json"]);
+    assert!(log.code == 0, "{log}");
+    // Tokens that have no price.
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ usage = { input_tokens = 90, output_tokens = 10 } }, { say = \"Done.\" }]\n";
+    let output = repo.rehearse(script, &["--json", "--agent", "ada", "Explain it"]);
+    assert_eq!(TestRepo::events(&output).pop().expect("an end")["work"][0]["uncounted"], json!(["budget.cost_usd"]));
+    #[cfg(unix)]
+    {
+        let repo = crate::engines::world("#!/bin/sh\ncat >/dev/null\necho Done.\n", "");
+        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        command.env("SQUAD_BUDGET_DAY_TOKENS", "150").env("SQUAD_BUDGET_COST_USD", "1").env("SQUAD_BUDGET_TURNS", "9");
+        command.args([
+            "orchestrate",
+            "--json",
+            "--engine",
+            "mine",
+            "--permissions",
+            "allow",
+            "--agent",
+            "ada",
+            "Explain it",
+        ]);
+        let output = command.stdin(std::process::Stdio::null()).output().expect("squad runs");
+        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let says = "nothing is counted for `budget.cost_usd` and `budget.day.tokens` of mine: its default, which does not tell it";
+        let place = |wanted: &dyn Fn(&Value) -> bool| events.iter().position(wanted).unwrap_or_else(|| panic!("{out}"));
+        let named = place(&|event| event["reason"] == says);
+        assert!(named < place(&|event| event["type"] == "agent.completed"), "{out}");
+        assert_eq!(events.last().expect("an end")["work"][0]["uncounted"], names, "{out}");
+    }
+}
+
 /// What was spent before a run was stopped counts when it is resumed.
 #[test]
 fn a_resumed_run_has_what_is_left() {
@@ -132,9 +213,17 @@ fn a_budget_that_nobody_can_read_lets_nobody_start() {
         ("time = \"0s\"", "`budget.time` `0s` is zero; write it like `90s`, `5m` or `1h`"),
         ("cost_usd = nan", "`budget.cost_usd` must be above 0, not NaN; leave it out for no limit"),
         ("agent.tokens = 1.5", "`budget.agent.tokens` needs a whole number, not a float"),
+        ("turn = 1", "`budget.turn` is no setting"),
+        ("tokens = { input = 5 }", "`budget.tokens.input` is no setting"),
+        ("week.turns = 1", "`budget.week.turns` is no setting"),
+        ("[budgets]\nturns = 1", "`budgets.turns` is no setting"),
+        ("[check]\nruns = [\"true\"]", "`check.runs` is no setting"),
+        ("[chek]\nrun = [\"true\"]", "`chek.run` is no setting"),
+        ("[isolation]\nmod = \"clone\"", "`isolation.mod` is no setting"),
     ] {
         let repo = TestRepo::with_small_team();
-        repo.write(".squad/config.toml", &format!("[budget]\n{line}\n"));
+        let table = if line.starts_with('[') { "" } else { "[budget]\n" };
+        repo.write(".squad/config.toml", &format!("{table}{line}\n"));
         let output = repo.rehearse(WORK, &["--json", "--agent", "ada", "Add files"]);
         assert_eq!(output.code, 3, "{line}: {output}");
         let error: Value = serde_json::from_str(&output.out).expect("JSON");
@@ -143,6 +232,10 @@ fn a_budget_that_nobody_can_read_lets_nobody_start() {
             (&json!(reason), &json!(".squad/config.toml:2"))
         );
     }
+    let mut repo = TestRepo::with_small_team();
+    repo.variables.insert("SQUAD_BUDGET_TURN".to_owned(), "1".to_owned());
+    let output = repo.rehearse(WORK, &["--agent", "ada", "Add files"]);
+    assert!(output.code == 3 && output.err.contains("there is no variable `SQUAD_BUDGET_TURN`"), "{output}");
 }
 
 /// A program that squad does not ask is ended when its time is up, and gets no message too many.

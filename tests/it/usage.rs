@@ -91,6 +91,8 @@ fn five_runs_of_the_same_agents_make_a_forecast() {
     let output = run(&repo, "ada", 8_900, &[]);
     let told = "3.0k tokens, up to 5.0k; $0.50, up to $0.50 (5 runs like it); used 9.0k, above that";
     assert!(output.err.contains(&format!("forecast   {told}")), "{output}");
+    assert_eq!(repo.squad(&["log", "--usage", "--html", "use.html"]).code, 0);
+    assert!(repo.read("use.html").contains("Forecast (light) against what was used"));
 }
 
 /// What a call costs: the engine's own word, else the user's price of the model, else nothing. In the outcome, the sums and
@@ -107,8 +109,8 @@ fn prices_are_the_engines_or_the_users_and_never_invented() {
     let speaks = repo.read("../bin/my-agent");
     for (program, prices, model, expected) in [
         (&speaks, price, "m-1", json!(0.5)),
-        (&silent, price, "m-1", json!(1.401)),
-        (&silent, "[prices.m-1]\ninput = 2\noutput = 10\n", "m-1", json!(2.001)),
+        (&silent, price, "m-1", json!(2.201)),
+        (&silent, "[prices.m-1]\ninput = 2\noutput = 10\n", "m-1", json!(2.801)),
         (&silent, price, "m-2", Value::Null),
         (&silent, "", "m-1", Value::Null),
     ] {
@@ -121,7 +123,21 @@ fn prices_are_the_engines_or_the_users_and_never_invented() {
         assert!(is_it, "{prices} {model}: {cost}, not {expected}\n{output}");
     }
     let sums = json(&repo.squad(&["log", "--usage", "--json"]))["usage"].clone();
-    assert!((sums["total"]["cost_usd"].as_f64().expect("a number") - 3.902).abs() < 1e-9, "{sums}");
+    assert!((sums["total"]["cost_usd"].as_f64().expect("a number") - 5.502).abs() < 1e-9, "{sums}");
+    // What the engine tells in the end is the truth, also where it is less.
+    for (told, expected) in
+        [("", 0.5), ("{ usage = { cost_usd = 0.75 } }, ", 0.75), ("{ usage = { cost_usd = 0.25 } }, ", 0.25)]
+    {
+        let repo = TestRepo::with_small_team();
+        repo.write(user, "[prices.m-1]\ninput = 5000\noutput = 0\ncached = 0\nwritten = 10000\n");
+        let used =
+            "{ usage = { input_tokens = 100, output_tokens = 9, cache_read_tokens = 20, cache_write_tokens = 20 } }";
+        let script =
+            format!("models = [\"m-1\"]\n[[turn]]\nagent = \"ada\"\nsteps = [{used}, {told}{{ say = \"Done.\" }}]\n");
+        let output = repo.rehearse(&script, &["--json", "--agent", "ada", "Explain it"]);
+        let cost = TestRepo::events(&output).pop().expect("an end")["usage"]["cost_usd"].as_f64();
+        assert!(cost.is_some_and(|cost| (cost - expected).abs() < 1e-9), "{told}: {output}");
+    }
     // At the budget nothing new starts.
     repo.write(user, &format!("{plain}\n{price}\n[budget.repository]\ncost_usd = 2.5\n"));
     let stopped = run(&repo, "bob", 1_000, &["--model", "m-1"]);

@@ -4,14 +4,14 @@ use jiff::Zoned;
 use jiff::tz::TimeZone;
 
 use super::while_read;
-use crate::env::Clock;
+use crate::env::{Clock, zone_name};
 use crate::model::{
     self, End, EventKind, Forecast, Outcome, RunId, Slug, Usage, failure, first_line, indented, list, plural, printable,
 };
 use crate::ops::ledger::log::{RunSummary, Sum, UsageSums};
 use crate::record::{Entry, Read};
 use crate::ui::{FAINT, STRONG, Ui};
-use crate::view::{Bar, Chart, LineStyle, Mark, PastRun, Text, chart_page, counted, mark_of, used, zone_name};
+use crate::view::{Bar, Chart, LineStyle, Mark, PastRun, Text, chart_page, counted, mark_of, used};
 
 /// The columns before a run's message, and the fewest that are left for it.
 const MESSAGE: usize = 20;

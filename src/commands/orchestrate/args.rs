@@ -39,12 +39,16 @@ Examples:
   squad orchestrate --wait \"Port every module\"           Sleep while an account's quota is used up
   squad orchestrate --no-check \"Sketch the importer\"      Leave out the check that is configured
 
+At a limit of `budget.*` nothing new starts: the work is kept, the exit code is 5, and --resume goes on after a higher
+one. Turns and tool calls never go over. Tokens, cost and billed units do by at most one model call of each agent at
+work, the time of a day or repository by two seconds.
+
 A script is TOML. The turns of each agent are played in order:
   [[turn]]
   agent = \"backend\"
   steps = [ { wait = \"300ms\" }, { say = \"…\" }, { write = \"a.txt\", text = \"…\" },
             { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
-Other steps: run, ask, listen, quota, fail, hang, die, panic. `models = [\"…\"]` above the turns lists the models
+Other steps: run, ask, listen, quota, usage, fail, hang, die, panic. `models = [\"…\"]` above the turns lists the models
 that the engine offers.")]
 pub(in crate::commands) struct Args {
     /// The task, or `-` to read it from standard input. Without it, a conversation starts on a terminal

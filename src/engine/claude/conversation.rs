@@ -256,14 +256,15 @@ impl Conversation {
 
 fn tokens(usage: &Value) -> Usage {
     let count = |pointer| usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
-    Usage {
+    let usage = Usage {
         input_tokens: count("/input_tokens"),
         output_tokens: count("/output_tokens"),
         cache_read_tokens: count("/cache_read_input_tokens"),
         cache_write_tokens: count("/cache_creation_input_tokens"),
         reasoning_tokens: count("/output_tokens_details/thinking_tokens"),
         ..Usage::default()
-    }
+    };
+    usage.with_cached_input()
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {

@@ -274,6 +274,13 @@ impl Profile {
         Capabilities::from_iter(can.into_iter().filter(|(_, can)| *can).map(|(capability, _)| capability))
     }
 
+    /// Whether it tells tokens, and what they cost.
+    pub(in crate::engine) fn tells_usage(&self) -> [bool; 2] {
+        let is_claude = self.protocol == Some(SessionProtocol::Claude);
+        let tells_cost = is_claude || matches!(self.stream, StreamKind::Claude | StreamKind::Opencode);
+        [self.capabilities().has(Capability::Usage), tells_cost]
+    }
+
     /// How to log in, for people.
     pub(in crate::engine) fn login_hint(&self) -> Option<&str> {
         self.login.as_ref().map(|login| login.how.as_str())

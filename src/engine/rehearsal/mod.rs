@@ -15,6 +15,8 @@
 //!   { ask = "A question to the user?" },
 //!   { error = "a reason" },                 # the engine has an error; the rest is played when the turn is tried again
 //!   { quota = "10m" },                     # the account's quota is used up for so long; the rest is played when it is there again
+//!   { usage = { input_tokens = 900, output_tokens = 100 } },    # of a model call; also cost_usd, and cache_read_tokens, which
+//!                                           # are a part of the input
 //!   { fail = "a reason" },                  # the turn fails, however often it is tried; also { hang = true }, { die = true } (the engine does)
 //!                                           # and { panic = "a message" } (squad itself does)
 //! ]

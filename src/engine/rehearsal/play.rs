@@ -45,6 +45,7 @@ impl TurnPlayer {
                     let reason = "the script says so".to_owned();
                     return Ok(Fact::NoQuota { reason, reset: Some(Reset::In(time)) });
                 }
+                Step::Use(usage) => self.tell(Fact::Usage(*usage)),
                 Step::Hang => std::future::pending().await,
                 Step::Die => {
                     self.dead.send_replace(true);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::Slug;
+use crate::model::{Slug, Usage};
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +53,8 @@ pub(super) enum Step {
     Error(String),
     /// The turn ends because the account's quota is used up for so long. When it is tried again, the rest is played.
     Quota(Duration),
+    /// A model call used this.
+    Use(Box<Usage>),
     /// Never ends, to test time limits.
     Hang,
     /// The whole engine dies.
@@ -77,6 +79,7 @@ struct Written {
     fail: Option<String>,
     error: Option<String>,
     quota: Option<String>,
+    usage: Option<Usage>,
     hang: Option<bool>,
     die: Option<bool>,
     panic: Option<String>,
@@ -116,13 +119,14 @@ impl TryFrom<Written> for Step {
         steps.extend(written.listen.filter(|yes| *yes).map(|_| Self::Listen));
         steps.extend(written.fail.map(Self::Fail));
         steps.extend(written.error.map(Self::Error));
+        steps.extend(written.usage.map(|usage| Self::Use(Box::new(usage))));
         steps.extend(written.hang.filter(|yes| *yes).map(|_| Self::Hang));
         steps.extend(written.die.filter(|yes| *yes).map(|_| Self::Die));
         steps.extend(written.panic.map(Self::Panic));
         match <[Self; 1]>::try_from(steps) {
             Ok([step]) => Ok(step),
             Err(steps) => Err(format!(
-                "a step has one of wait, say, tool, write, run, ask, listen, fail, error, quota, hang, die, panic; this one has {}",
+                "a step has one of wait, say, tool, write, run, ask, listen, fail, error, quota, usage, hang, die, panic; this one has {}",
                 steps.len()
             )),
         }

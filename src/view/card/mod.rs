@@ -227,6 +227,7 @@ impl Card {
         if let Some(used) = used(&end.usage) {
             rows.note("used", Text::default().plain(&used));
         }
+        self.uncounted_row().into_iter().for_each(|text| rows.note("budget", text));
         if let Some(forecast) = &end.forecast {
             rows.note("forecast", Text::default().plain(&forecast.against(&end.usage)));
         }
@@ -420,6 +421,19 @@ impl Card {
         let is_after = at.is_some() && changes.is_any_of_agents() && !self.work.iter().any(by_command);
         let after = if is_after { " after the last change" } else { "" };
         Some(Text::default().plain(&command).plain(" ").with(LineStyle::Good, "passed").plain(after))
+    }
+
+    /// The budgets that did not bound all agents.
+    fn uncounted_row(&self) -> Option<Text> {
+        let work: Vec<&WorkReport> = self.work.iter().filter(|work| !work.uncounted.is_empty()).collect();
+        let names: BTreeSet<&String> = work.iter().flat_map(|work| &work.uncounted).into_set();
+        let agents: BTreeSet<&Slug> = work.iter().map(|work| &work.agent).into_set();
+        let text = format!(
+            "{} did not hold for {}: its engine does not tell it",
+            list(names.iter().map(|name| format!("`{name}`"))),
+            list(&agents)
+        );
+        (!names.is_empty()).then(|| Text::default().with(LineStyle::Warning, &text))
     }
 
     fn decision_rows(&self) -> Vec<Text> {

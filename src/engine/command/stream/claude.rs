@@ -119,7 +119,7 @@ fn result(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
         state.add_message(answer, facts);
     }
     if value.get("usage").is_some() {
-        facts.push(Fact::Usage(Usage {
+        let usage = Usage {
             input_tokens: number(value, "/usage/input_tokens"),
             output_tokens: number(value, "/usage/output_tokens"),
             cache_read_tokens: number(value, "/usage/cache_read_input_tokens"),
@@ -127,6 +127,7 @@ fn result(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact>) {
             reasoning_tokens: number(value, "/usage/output_tokens_details/thinking_tokens"),
             cost_usd: value.get("total_cost_usd").and_then(Value::as_f64),
             ..Usage::default()
-        }));
+        };
+        facts.push(Fact::Usage(usage.with_cached_input()));
     }
 }

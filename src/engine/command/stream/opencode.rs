@@ -12,15 +12,18 @@ pub(super) fn parse(value: &Value, state: &mut StreamState, facts: &mut Vec<Fact
     match text(value, "/type") {
         Some("text") => state.add_message(text(part, "/text").unwrap_or_default(), facts),
         Some("tool_use") => tool_use(part, state, facts),
-        Some("step_finish") => facts.push(Fact::Usage(Usage {
-            input_tokens: number(part, "/tokens/input"),
-            output_tokens: number(part, "/tokens/output"),
-            reasoning_tokens: number(part, "/tokens/reasoning"),
-            cache_read_tokens: number(part, "/tokens/cache/read"),
-            cache_write_tokens: number(part, "/tokens/cache/write"),
-            cost_usd: part.get("cost").and_then(Value::as_f64),
-            ..Usage::default()
-        })),
+        Some("step_finish") => {
+            let usage = Usage {
+                input_tokens: number(part, "/tokens/input"),
+                output_tokens: number(part, "/tokens/output"),
+                reasoning_tokens: number(part, "/tokens/reasoning"),
+                cache_read_tokens: number(part, "/tokens/cache/read"),
+                cache_write_tokens: number(part, "/tokens/cache/write"),
+                cost_usd: part.get("cost").and_then(Value::as_f64),
+                ..Usage::default()
+            };
+            facts.push(Fact::Usage(usage.with_cached_input()));
+        }
         Some("error") => {
             let message = text(value, "/error/data/message").or_else(|| text(value, "/error/name"));
             state.error = Some(message.unwrap_or("error").to_owned());

@@ -30,7 +30,7 @@ fn claude_code() {
         "end t2  ok: ok",
         "message Done.",
         "denied Bash: ls",
-        "usage 200 20 4 3 0",
+        "usage 207 20 4 3 0",
     ];
     assert_eq!(facts, expected);
     assert_eq!((state.chat.as_deref(), state.error, state.text.as_str()), (Some("7fda4967-f6ae"), None, "Done."));
@@ -100,7 +100,7 @@ fn gemini_and_opencode() {
 {"type":"text","sessionID":"ses_1","part":{"text":"Done."}}
 {"type":"step_finish","sessionID":"ses_1","part":{"cost":0.1,"tokens":{"input":5,"output":1,"reasoning":0,"cache":{"read":2,"write":0}}}}"#,
     );
-    assert_eq!(facts, ["start b bash: ls", "end b bash ok: a", "message Done.", "usage 5 1 2 0 0"]);
+    assert_eq!(facts, ["start b bash: ls", "end b bash ok: a", "message Done.", "usage 7 1 2 0 0"]);
     assert_eq!(state.chat.as_deref(), Some("ses_1"));
 }
 
