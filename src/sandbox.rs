@@ -57,8 +57,8 @@ impl Placeholder {
     /// `None`: something else is there.
     pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
         loop {
-            let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-            if fs::create_dir(path).is_err() && !(is_empty() && !path.is_symlink()) {
+            let is_taken = || path.is_symlink() || !fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+            if fs::create_dir(path).is_err() && is_taken() {
                 return Ok(None);
             }
             let folder = match fs::File::open(path) {

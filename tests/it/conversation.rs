@@ -200,6 +200,15 @@ fn a_question_that_is_cancelled_takes_no_line() {
     assert!(!repo.exists("a.txt"));
 }
 
+/// Answers the question that stands, and waits until it has gone.
+fn allows(person: &mut Person) {
+    person.types("y");
+    // The question's own last frame has one such line, too.
+    while person.screen.rsplit("? help").next().is_some_and(|after| after.matches("Ctrl-C stops").count() < 2) {
+        person.reads();
+    }
+}
+
 /// What is typed when a question comes is kept, and can be gone on with.
 #[test]
 fn a_question_gives_back_the_line_that_was_begun() {
@@ -214,17 +223,12 @@ fn a_question_gives_back_the_line_that_was_begun() {
     person.waits_for("squad> ");
     person.types("@ada begin\r");
     person.is_asked("ada wants to run");
-    person.types("y");
-    // The question's own last frame has one such line, too.
-    while person.screen.rsplit("? help").next().is_some_and(|after| after.matches("Ctrl-C stops").count() < 2) {
-        person.reads();
-    }
+    allows(&mut person);
     person.types("@bob test it aft");
     person.waits_for("squad> @bob test it aft");
     repo.write("go", "");
     person.is_asked("ada wants to write a.txt");
-    person.types("y");
-    person.waits_for("write a.txt");
+    allows(&mut person);
     person.types("erwards\r");
     person.waits_for("squad> @bob test it afterwards");
     person.waits_for("queued as the next message");

@@ -507,7 +507,7 @@ impl Card {
     /// The reviewer that has not approved what there is in the end, and its verdict.
     fn unapproved(&self, end: &RunEnd) -> Option<(&Slug, Verdict)> {
         let verdicts = self.verdicts.iter().map(|(reviewer, (verdict, _))| (reviewer, *verdict));
-        verdicts.filter(|(_, verdict)| *verdict != Verdict::Approved && end.status == Outcome::Failed).last()
+        verdicts.filter(|(_, verdict)| *verdict != Verdict::Approved && end.status == Outcome::Failed).next_back()
     }
 
     /// Whom a resumed run goes on with.
