@@ -128,8 +128,12 @@ fn show(ui: &mut Ui, report: &UndoReport) {
     match (&report.rescue, count) {
         (Some(id), _) => ui.say(&format!("What was there before is in rescue {id}.")),
         (None, 0) if report.left.is_empty() && report.commit.is_none() && !report.dry_run => {
-            let verb = if report.redo { "bring back" } else { "undo" };
-            ui.say(&format!("There is nothing to {verb} of run {}.", report.run))
+            let run = &report.run;
+            ui.say(&match (report.redo, report.is_gone) {
+                (true, _) => format!("There is nothing to bring back of run {run}."),
+                (false, true) => format!("Nothing of what run {run} changed is left."),
+                (false, false) => format!("There is nothing to undo of run {run}."),
+            });
         }
         _ => {}
     }

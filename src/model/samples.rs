@@ -204,6 +204,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 landed: BTreeSet::from([text(".squad/decisions/2026/01/05-json-0a1b.md")]),
             },
             git: git(),
+            work_tree: Some(text("linked")),
             down: true,
         }),
         EventKind::DecisionLogged { decision: decision(), branch: Some(text("main")) },

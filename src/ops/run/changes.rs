@@ -154,8 +154,9 @@ impl RunChanges {
             EventKind::SnapshotTaken(taken) => Some(taken),
             _ => None,
         });
-        let has_last = taken.is_none_or(|taken| repository.snapshot_at(&taken.commit).is_ok());
-        let Some(before) = before.filter(|_| has_last) else { return Err(no_snapshots(&run, &events, is_live)) };
+        // A clone may have the objects, too, and `gc` may have left them: only the refs say that they are this clone's.
+        let is_here = first.is_some() && taken.is_none_or(|taken| repository.snapshot_at(&taken.commit).is_ok());
+        let Some(before) = before.filter(|_| is_here) else { return Err(no_snapshots(&run, &events, is_live)) };
         let (mut snapshots, intervals): (Vec<_>, Vec<Interval>) = before.snapshots.into_iter().unzip();
         let steps = repository.steps_between(&snapshots.iter().collect::<Vec<_>>())?;
         let left_out: BTreeMap<String, String> = events.iter().flat_map(left_out_by).into_map();

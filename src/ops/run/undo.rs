@@ -60,6 +60,9 @@ pub(crate) struct UndoReport {
     /// Files that the run changed and no snapshot has.
     pub(crate) not_covered: Vec<SkippedFile>,
     pub(crate) rescue: Option<String>,
+    /// Nothing of the run is left, but its undo is not recorded.
+    #[serde(skip)]
+    pub(crate) is_gone: bool,
 }
 
 /// A decision made in the run.
@@ -78,8 +81,6 @@ pub(crate) struct PlannedUndo {
     plan: UndoPlan,
     /// What is committed; `None`: nothing.
     revert: Option<Change>,
-    /// Nothing of the run is left, but its undo is not recorded.
-    is_gone: bool,
     record: UndoRecord,
     pub(crate) report: UndoReport,
     /// Whose changes they are.
@@ -181,6 +182,7 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         causes: events.last().map(|event| event.id.clone()).into_iter().collect(),
         undone,
     };
+    let is_gone = is_any && plan.left.is_empty() && (is_again || !state.has(agent.as_ref()));
     let report = UndoReport {
         run: run.clone(),
         agent,
@@ -197,9 +199,9 @@ pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result
         copies: plan.copies.iter().cloned().into_set().into_iter().collect(),
         not_covered: not_covered.clone(),
         rescue: None,
+        is_gone,
     };
-    let is_gone = is_any && plan.left.is_empty() && (is_again || !state.has(report.agent.as_ref()));
-    Ok(PlannedUndo { workspace, plan, revert, is_gone, record, report, agents })
+    Ok(PlannedUndo { workspace, plan, revert, record, report, agents })
 }
 
 impl PlannedUndo {
@@ -209,7 +211,7 @@ impl PlannedUndo {
 
     /// Backs up the work tree, changes it, and records that.
     pub(crate) fn apply(self, env: &Env) -> Result<UndoReport, Failure> {
-        let Self { workspace, plan, revert, is_gone, mut record, mut report, .. } = self;
+        let Self { workspace, plan, revert, mut record, mut report, .. } = self;
         let repository = &workspace.repository;
         report.dry_run = false;
         if let Some(revert) = revert {
@@ -218,7 +220,7 @@ impl PlannedUndo {
             record.undone.commit.clone_from(&report.commit);
         }
         let is_any = !plan.changed.is_empty() || !plan.copies.is_empty();
-        if !is_any && !is_gone && report.reverted.is_empty() {
+        if !is_any && !report.is_gone && report.reverted.is_empty() {
             return Ok(report);
         }
         if is_any {
