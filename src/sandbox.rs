@@ -41,7 +41,7 @@ pub(crate) struct Sandbox {
     rules: Rules,
     /// The folder for temporary files, which is removed with the last copy of this.
     _temporary: Arc<TempDir>,
-    _placeholder: Option<Arc<Placeholder>>,
+    _placeholders: Arc<Vec<Placeholder>>,
 }
 
 /// An empty folder in the place of one that a program may not make. It is removed with the last copy, unless somebody
@@ -58,7 +58,8 @@ impl Placeholder {
     pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
         loop {
             let is_taken = || path.is_symlink() || !fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-            if fs::create_dir(path).is_err() && is_taken() {
+            let made = fs::create_dir_all(path.parent().unwrap_or(path)).and_then(|()| fs::create_dir(path));
+            if made.is_err() && is_taken() {
                 return Ok(None);
             }
             let folder = match fs::File::open(path) {
@@ -183,9 +184,9 @@ impl Preparation {
 
 impl Sandbox {
     /// `squad` is this program; `temporary` is the folder of [`Rules::temporary`].
-    pub(crate) fn new(squad: &Path, rules: Rules, (temporary, placeholder): (TempDir, Option<Placeholder>)) -> Self {
-        let (_temporary, _placeholder) = (Arc::new(temporary), placeholder.map(Arc::new));
-        Self { squad: Program::of_user(squad), rules, _temporary, _placeholder }
+    pub(crate) fn new(squad: &Path, rules: Rules, (temporary, placeholders): (TempDir, Vec<Placeholder>)) -> Self {
+        let (_temporary, _placeholders) = (Arc::new(temporary), Arc::new(placeholders));
+        Self { squad: Program::of_user(squad), rules, _temporary, _placeholders }
     }
 
     pub(crate) fn level(&self) -> SandboxLevel {

@@ -95,21 +95,23 @@ fn the_configuration_of_a_submodule_is_not_the_agents() {
     let lib = lib.display().to_string();
     let ann = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"];
     repo.git(&[&["-C", &lib][..], &ann, &["commit", "--quiet", "--allow-empty", "--message=lib"]].concat());
-    for name in ["libs/sub", "empty"] {
+    for name in ["libs/sub", "empty", "gone/deep"] {
         repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &lib, name]);
     }
     repo.git(&["commit", "--quiet", "--message=submodules"]);
     repo.git(&["submodule", "--quiet", "deinit", "--force", "empty"]);
+    fs::remove_dir_all(repo.root().join("gone")).expect("a submodule");
     let before = repo.read("libs/sub/.git");
     let output = world.run(&[
         "rm -f libs/sub/.git; mv libs/sub/.git libs/sub/git",
         "git init -q empty || mkdir empty/.git",
+        "git init -q gone/deep || mkdir -p gone/deep/.git; rm -rf gone; mkdir -p gone/deep/.git",
         "echo work > libs/sub/file && cat libs/sub/file",
         "mv libs/sub gone; mv libs gone; mkdir -p libs/sub && git init -q libs/sub",
     ]);
     assert!(results(&output).contains("work"), "the rest of it is the project's: {output}");
     assert_eq!(repo.read("libs/sub/.git"), before, "{output}");
-    assert!(!repo.exists("empty/.git"), "{output}");
+    assert!(!repo.exists("empty/.git") && !repo.exists("gone/deep"), "{output}");
 }
 
 /// Whoever writes a file that git includes has git run a program, the next time a person does.

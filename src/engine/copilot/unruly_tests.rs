@@ -67,7 +67,8 @@ async fn a_login_that_the_sandbox_hides_is_not_called_missing() {
         assert!(copied.expect("cp runs").success());
         fs::set_permissions(&squad, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
         let temporary = tempfile::tempdir().expect("a temporary folder");
-        options.sandbox = Some(Sandbox::new(&squad, rules(SandboxLevel::Files, temporary.path()), (temporary, None)));
+        options.sandbox =
+            Some(Sandbox::new(&squad, rules(SandboxLevel::Files, temporary.path()), (temporary, Vec::new())));
         let error = Copilot::start(options).await.err().expect("it cannot be used");
         assert!(error.to_string().contains(said), "{error}");
     }

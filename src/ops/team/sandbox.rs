@@ -16,7 +16,7 @@ use crate::model::{EventKind, IntoMap, SandboxLevel, Sort};
 use crate::ops::Project;
 use crate::pool::Reports;
 use crate::program::{Programs, may_be_alive};
-use crate::sandbox::{Lack, Placeholder, Preparation, Rules, Sandbox, level_of};
+use crate::sandbox::{Lack, Preparation, Rules, Sandbox, level_of};
 use crate::settings::{SandboxSettings, Settings};
 pub(crate) use protected::ignored_environment_files;
 
@@ -283,13 +283,11 @@ fn sandbox(
         set,
         unset: DAEMONS.map(str::to_owned).to_vec(),
     };
-    let mut placeholder = None;
+    let mut placeholders = Vec::new();
     if level == SandboxLevel::Full {
         let path: Vec<PathBuf> = Programs::new(&root, &env.os_variables()).folders().to_vec();
         if !project.settings.sandbox.opens_git {
-            // git looks for a repository there first, where a team's folder lies in one.
-            placeholder = Placeholder::at(&root.join(".git")).map_err(|error| Lack::of(&root, &error))?;
-            rules.read_only = protected::settings_of_git(project, &root)?;
+            (rules.read_only, placeholders) = protected::settings_of_git(project, &root)?;
         }
         rules.hidden.extend(["runs", "watch", "homes", "output", "sessions"].map(|name| local.join(name)));
         rules.hidden.push("/run".into());
@@ -310,7 +308,7 @@ fn sandbox(
     for variable in ["TMPDIR", "TEMP", "TMP"] {
         rules.set.insert(variable.to_owned(), shown.clone());
     }
-    Ok(Sandbox::new(&squad, rules, (folder, placeholder)))
+    Ok(Sandbox::new(&squad, rules, (folder, placeholders)))
 }
 
 /// The folders in which those of each sandbox lie.

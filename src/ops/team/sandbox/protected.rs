@@ -9,24 +9,31 @@ use crate::git::{Error, Submodule};
 use crate::model::IntoSet;
 use crate::ops::Project;
 use crate::program::git_folders;
-use crate::sandbox::Lack;
+use crate::sandbox::{Lack, Placeholder};
 
-/// Where git finds settings, which name programs that git also runs outside of the sandbox. `root` is what agents may
-/// write.
-pub(super) fn settings_of_git(project: &Project, root: &Path) -> Result<Vec<PathBuf>, Lack> {
+/// Where git finds settings, which name programs that git also runs outside of the sandbox; and what stands where an
+/// agent could otherwise make such a place. `root` is what agents may write.
+pub(super) fn settings_of_git(project: &Project, root: &Path) -> Result<(Vec<PathBuf>, Vec<Placeholder>), Lack> {
     let failed = |error: Error| Lack::Broken(error.to_string());
+    let placeholder = |path: &Path| Placeholder::at(path).map_err(|error| Lack::of(path, &error));
     let mut protected = git_folders(root);
     let mut named = vec![root.join(".git")];
-    for Submodule { root, git_dir } in project.repository.submodules().map_err(failed)? {
+    // git looks there first, where a team's folder lies in a repository.
+    let mut placeholders: Vec<Placeholder> = placeholder(&root.join(".git"))?.into_iter().collect();
+    for Submodule { root: folder, git_dir } in project.repository.submodules().map_err(failed)? {
+        let is_inside = follow(&folder, |_| {}).is_some_and(|end| end.starts_with(root));
+        if is_inside && !folder.exists() {
+            placeholders.extend(placeholder(&folder)?);
+        }
         // One that is not checked out has no `.git`, and an agent could make it.
-        named.push(if git_dir.is_some() { real(&root).join(".git") } else { root });
+        named.push(if git_dir.is_some() { folder.join(".git") } else { folder });
         protected.extend(git_dir);
     }
     named.extend(project.repository.settings_files().map_err(failed)?);
     for path in named {
         protected.extend(held(&path, root, &protected)?);
     }
-    Ok(protected)
+    Ok((protected, placeholders))
 }
 
 /// What a path leads to, if that lies in `root` and not in what is protected already.
