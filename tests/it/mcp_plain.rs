@@ -204,8 +204,9 @@ fn a_reply_keeps_to_its_budget() {
 #[test]
 fn a_reply_keeps_to_what_its_host_keeps() {
     let answer = "An answer of a few words. ".repeat(8);
-    let others = (2..=64).map(|number| say(&format!("planner-{number}"), &answer));
-    let script = say("planner", &answer) + &others.collect::<String>();
+    let others = (2..=63).map(|number| say(&format!("planner-{number}"), &answer));
+    let fails = "[[turn]]\nagent = \"planner-64\"\nsteps = [{ fail = \"no compiler\" }]\n";
+    let script = say("planner", &answer) + &others.collect::<String>() + fails;
     for (name, room) in [("codex-mcp-client", 8 * 1024), ("claude-code", 20 * 1024)] {
         let (repo, script) = plain(&script);
         let mut client = started(&repo, &script, &[]);
@@ -214,17 +215,21 @@ fn a_reply_keeps_to_what_its_host_keeps() {
         client.request("initialize", hello);
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         let members: Vec<Value> = (0..64).map(|_| json!({"roleId": "planner", "task": "Do it."})).collect();
-        let result = client.structured("start_squad_members", json!({ "members": members }));
+        let mut result = client.structured("start_squad_members", json!({"members": members, "wait": false}));
+        while result["status"] == "running" {
+            result = client.structured("get_run", json!({"squadId": result["squadId"], "waitSec": 30}));
+        }
         let size = result.to_string().len();
         assert!((room / 2..=room).contains(&size), "{name}: {size}");
         let shown = result["members"].as_array().expect("a list");
         assert_eq!(shown.len(), 64, "{result}");
-        assert!(shown.iter().all(|member| member["status"] == "completed"), "{result}");
+        assert!(shown[..63].iter().all(|member| member["status"] == "completed"), "{result}");
+        assert_eq!((&shown[63]["status"], &shown[63]["reason"]), (&json!("error"), &json!("no compiler")), "{result}");
         let whole = client.request("resources/read", json!({"uri": result["uri"]}));
         let whole = whole["result"]["contents"][0]["text"].as_str().expect("a text").to_owned();
         let whole: Value = serde_json::from_str(&whole).expect("JSON");
         let texts = whole["members"].as_array().expect("a list").iter().filter(|one| one["text"] == answer.trim_end());
-        assert_eq!(texts.count(), 64, "{whole}");
+        assert_eq!(texts.count(), 63, "{whole}");
     }
 }
 

@@ -17,9 +17,10 @@ const RAW: usize = 5;
 const CHANGED: usize = 12;
 /// Most bytes of a reason.
 const REASON: usize = 1_000;
+const BRIEF_REASON: usize = 100;
 
-/// How many bytes of a reply's JSON the client keeps. Codex cuts the middle out of what is above 10 KB; of others, one
-/// kept 42 KB and not 140, another not 39.
+/// How many bytes of a reply's JSON the client keeps. Codex keeps the least; of others, one kept 42 KB and not 140,
+/// another not 39.
 pub(super) fn room(client: Option<&str>) -> usize {
     match client.and_then(engines::of_client) {
         Some("codex") => 8 * 1024,
@@ -87,6 +88,9 @@ pub(super) fn of(project: &Project, result: &RunResult, now: Timestamp, room: us
 /// A member of whose answer little is shown.
 fn brief(member: &MemberResult) -> Value {
     let mut value = json!({"memberId": member.given.id, "roleId": member.given.role, "status": member.status});
+    if let Some(reason) = member.reason() {
+        value["reason"] = beginning(&reason, BRIEF_REASON).into();
+    }
     if member.end.is_some() {
         value["text"] = "".into();
     }
