@@ -312,6 +312,20 @@ fn who_was_skipped_is_said_to_be() {
     }
 }
 
+/// The same where the run was killed before.
+#[test]
+fn a_reviewer_that_a_killed_run_never_asked_was_skipped() {
+    let repo = TestRepo::with_small_team();
+    repo.write("../play.toml", &turn("ada", r#"{ run = "touch ready; sleep 20" }"#));
+    let message = "@ada adds the endpoint, then @rex reviews it";
+    let arguments = ["orchestrate", "--permissions", "allow", "--script", "../play.toml", message];
+    kill_when_ready(&repo, &arguments, Duration::ZERO);
+    // It records the end.
+    assert_eq!(repo.squad(&["decisions", "add", "Another"]).code, 0);
+    let log = repo.squad(&["log", "--json"]).out;
+    assert!(log.contains(r#""agents":{"ada":"lost","rex":"skipped"}"#), "{log}");
+}
+
 /// squad's own commands change files and branches while an agent works, or while its command runs.
 #[test]
 fn what_squad_itself_writes_is_no_agents() {
@@ -385,6 +399,9 @@ fn what_a_killed_run_had_changed_is_known() {
     let log = repo.squad(&["log", &run, "--events"]);
     assert!(log.out.contains("one.rs (+1 -0; by a command)") && log.out.contains("two.rs"), "{log}");
     assert!(!log.out.contains("three.rs ("), "{log}");
+    // It waits to be resumed, also once its end is recorded.
+    let status = repo.squad(&["status"]).out;
+    assert!(status.contains(" was killed") && !status.contains("nothing waits"), "{status}");
     // Killed again, after a tool wrote and before another snapshot.
     let steps = r#"{ write = "four.rs", text = "fn written_last() {}\n" }, { run = "true" }, { write = "ready", text = "x" }, { wait = "20s" }"#;
     repo.write("../play.toml", &turn("ada", steps));

@@ -193,8 +193,12 @@ impl RunState {
             (EventKind::CheckCompleted(check), _) => self.check = Some(Box::new(check)),
             (EventKind::RunResumed { .. }, _) => self.resume(&entry.id),
             (EventKind::RoutePlanned(plan), _) => {
+                let reviewers: Vec<Slug> = plan.reviewers().cloned().collect();
                 // Plans of earlier squads have only one step.
-                let steps = if plan.steps.is_empty() { vec![plan.agents] } else { plan.steps };
+                let mut steps = if plan.steps.is_empty() { vec![plan.agents] } else { plan.steps };
+                if let Some(last) = steps.last_mut() {
+                    last.extend(reviewers);
+                }
                 for (step, agents) in (1..).zip(steps) {
                     for agent in agents.into_iter().filter(|agent| !self.started.contains(agent)) {
                         self.open
