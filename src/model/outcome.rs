@@ -405,7 +405,7 @@ impl Usage {
         self
     }
 
-    /// What one model call may have used at most.
+    /// What one model call may have used at most. More cached than there was input is counted apart from it.
     pub(crate) fn bounded(mut self) -> Self {
         let counts = [
             &mut self.input_tokens,
@@ -418,7 +418,8 @@ impl Usage {
         ];
         counts.into_iter().for_each(|count| *count = (*count).min(MOST_TOKENS));
         self.cost_usd = self.cost_usd.map(|cost| cost.max(0.0));
-        self
+        let is_apart = self.cache_read_tokens + self.cache_write_tokens > self.input_tokens;
+        if is_apart { self.with_cached_input() } else { self }
     }
 }
 
@@ -454,6 +455,18 @@ pub(crate) fn seconds(duration: std::time::Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cached_input_is_input_also_where_it_is_counted_apart() {
+        for (input, read, written, expected) in [(100, 40, 20, 100), (100, 100, 0, 100), (10, 40, 20, 70), (0, 0, 0, 0)]
+        {
+            let (input_tokens, cache_read_tokens, cache_write_tokens) = (input, read, written);
+            let usage = Usage { input_tokens, cache_read_tokens, cache_write_tokens, ..Usage::default() };
+            assert_eq!(usage.bounded().input_tokens, expected, "{input} {read} {written}");
+        }
+        let most = Usage { cache_read_tokens: u64::MAX, input_tokens: u64::MAX, ..Usage::default() };
+        assert_eq!(most.bounded().input_tokens, MOST_TOKENS);
+    }
 
     #[test]
     fn only_a_plain_verdict_approves() {

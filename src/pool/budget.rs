@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::spending::{OfRun, Spending, Spent};
 use super::timer::format_duration;
-use crate::model::{EventKind, IntoMap, IntoSet, Slug, Usage, plural};
+use crate::model::{Billed, EventKind, IntoMap, IntoSet, Slug, Usage, plural};
 use crate::settings::{BudgetLimits, BudgetSettings, Price};
 
 /// The settings of a day's budgets begin with it.
@@ -250,18 +250,20 @@ impl Budget {
         self.limits.price_of(models)
     }
 
-    /// The budgets that do not bound whoever tells none of some of this: tokens, costs, tool calls.
-    pub(super) fn uncounted(&self, [tokens, cost, calls]: [bool; 3]) -> BTreeSet<String> {
+    /// The budgets that do not bound whoever tells none of some of this: tokens, costs, tool calls; or bills in other units.
+    pub(super) fn uncounted(&self, [tokens, cost, calls]: [bool; 3], billed: &[Billed]) -> BTreeSet<String> {
         let BudgetSettings { run, agent, day, repository, .. } = &self.limits;
         let tables = [(run, "budget."), (agent, "budget.agent."), (day, OF_DAY), (repository, "budget.repository.")];
         let of_table = |(limits, table): (&BudgetLimits, &str)| -> Vec<String> {
             let counts = [
                 ("tokens", limits.tokens.is_some() && !tokens),
-                ("billed", !limits.billed.is_empty() && !tokens),
                 ("cost_usd", limits.cost_usd.is_some() && !cost),
                 ("tool_calls", limits.tool_calls.is_some() && !calls),
             ];
-            counts.into_iter().filter(|(_, is_lost)| *is_lost).map(|(name, _)| format!("{table}{name}")).collect()
+            let is_told = |unit: &str| tokens && (billed.is_empty() || billed.iter().any(|known| known.unit == unit));
+            let units = limits.billed.keys().filter(|unit| !is_told(unit)).map(|unit| format!("{table}billed.{unit}"));
+            let counts = counts.into_iter().filter(|(_, is_lost)| *is_lost);
+            counts.map(|(name, _)| format!("{table}{name}")).chain(units).collect()
         };
         tables.into_iter().flat_map(of_table).into_set()
     }

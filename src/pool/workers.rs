@@ -547,7 +547,7 @@ impl Workers {
     fn report_uncounted(&self, reports_tools: bool, work: &mut Work) {
         let [tokens, cost] = self.pool.engines.tells_usage(&work.engine);
         let cost = cost || (tokens && self.budget.price_of(work.models()).is_some());
-        work.uncounted = self.budget.uncounted([tokens, cost, reports_tools]);
+        work.uncounted = self.budget.uncounted([tokens, cost, reports_tools], &[]);
         let engine = work.model.as_ref().map(WorkModel::shown).unwrap_or_default();
         if !work.uncounted.is_empty() && self.budget.is_news(&format!("uncounted: {engine}")) {
             let names = list(work.uncounted.iter().map(|name| format!("`{name}`")));
@@ -558,9 +558,11 @@ impl Workers {
 
     /// What an engine that was expected to tell has not told.
     fn find_uncounted(&self, work: &mut Work) {
-        if work.outcome == Outcome::Completed {
-            let tokens = work.usage.input_tokens + work.usage.output_tokens > 0;
-            work.uncounted.extend(self.budget.uncounted([tokens, tokens && !work.is_unpriced, true]));
+        let tokens = work.usage.input_tokens + work.usage.output_tokens > 0;
+        // Whoever ends early may have had no answer to count.
+        if tokens || work.outcome == Outcome::Completed {
+            let told = [tokens, tokens && !work.is_unpriced, true];
+            work.uncounted.extend(self.budget.uncounted(told, &work.usage.billed));
         }
     }
 

@@ -141,7 +141,12 @@ fn a_budget_that_cannot_hold_is_named() {
     assert!(output.code == 0 && output.err.contains(says), "{output}");
     let log = repo.squad(&["log", "--json"]);
     assert!(log.code == 0, "{log}");
-    // Tokens that have no price.
+    // A unit that is not the engine's, and tokens that have no price.
+    budget(&repo, "budget.agent.billed.credits", "3");
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ usage = { output_tokens = 1, cost_usd = 0.1, billed = [{ unit = \"credit\", amount = 9 }] } }, { say = \"Done.\" }]\n";
+    let output = repo.rehearse(script, &["--json", "--agent", "ada", "Explain it"]);
+    let end = TestRepo::events(&output).pop().expect("an end");
+    assert_eq!(end["work"][0]["uncounted"], json!(["budget.agent.billed.credits"]), "{output}");
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ usage = { input_tokens = 90, output_tokens = 10 } }, { say = \"Done.\" }]\n";
     let output = repo.rehearse(script, &["--json", "--agent", "ada", "Explain it"]);
     assert_eq!(TestRepo::events(&output).pop().expect("an end")["work"][0]["uncounted"], json!(["budget.cost_usd"]));
@@ -262,26 +267,33 @@ fn another_engine_has_the_same_budgets() {
     assert_eq!((code, &end["agents"]), (Some(5), &json!({"ada": "stopped", "bob": "stopped"})), "{end}");
 }
 
-/// Killed after the first of two calls: the resumed run has one left.
+/// Killed after the first of what there is for two, or for less: the resumed run has the rest of it.
 #[cfg(unix)]
 #[test]
 fn a_killed_run_is_given_nothing_anew() {
-    let repo = TestRepo::with_small_team();
-    budget(&repo, "budget.tool_calls", "2");
-    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"a\" }, { wait = \"60s\" }]\n\
-                  [[turn]]\nagent = \"ada\"\nsteps = [{ write = \"b.txt\", text = \"b\" }, { write = \"c.txt\", text = \"c\" }, { say = \"Done.\" }]\n";
-    let mut child = crate::process::start(&repo, script, &["--permissions", "allow", "Add files"]);
-    crate::process::wait_for(&mut child, "tool.completed");
-    // What is recorded in batches is on disk by then.
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    child.kill().expect("it runs");
-    child.wait().expect("it ends");
-    let runs: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
-    let id = runs["runs"][0]["run"].as_str().expect("a run").to_owned();
-    let second = script.split("[[turn]]").nth(2).map(|turn| format!("[[turn]]{turn}")).expect("a turn");
-    let resumed = repo.rehearse(&second, &["--json", "--resume", &id]);
-    assert_eq!((resumed.code, files(&repo).as_str()), (5, "ab"), "{resumed}");
-    assert_eq!(TestRepo::events(&resumed).last().expect("an end")["status"], "stopped");
+    for (name, value, call, left) in [
+        ("budget.tool_calls", "2", "", "ab"),
+        ("budget.tokens", "150", "{ usage = { input_tokens = 90, output_tokens = 10 } }, ", "a"),
+        ("budget.agent.cost_usd", "0.75", "{ usage = { output_tokens = 10, cost_usd = 0.5 } }, ", "a"),
+    ] {
+        let repo = TestRepo::with_small_team();
+        budget(&repo, name, value);
+        let turn = |steps: &str| format!("[[turn]]\nagent = \"ada\"\nsteps = [{call}{steps}]\n");
+        let script = turn("{ write = \"a.txt\", text = \"a\" }, { wait = \"60s\" }");
+        let mut child = crate::process::start(&repo, &script, &["--permissions", "allow", "Add files"]);
+        crate::process::wait_for(&mut child, "tool.completed");
+        // What is recorded in batches is on disk by then.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        let runs: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+        let id = runs["runs"][0]["run"].as_str().expect("a run").to_owned();
+        let rest =
+            turn("{ write = \"b.txt\", text = \"b\" }, { write = \"c.txt\", text = \"c\" }, { say = \"Done.\" }");
+        let resumed = repo.rehearse(&rest, &["--json", "--resume", &id]);
+        assert_eq!((resumed.code, files(&repo).as_str()), (5, left), "{name}: {resumed}");
+        assert_eq!(TestRepo::events(&resumed).last().expect("an end")["status"], "stopped");
+    }
 }
 
 /// Killed in its third turn, because a hook has sent the agent back twice: the resumed run has none left.
