@@ -57,7 +57,8 @@ impl Placeholder {
     /// `None`: something else is there.
     pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
         loop {
-            let is_taken = || path.is_symlink() || !fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+            let is_taken =
+                || path.is_symlink() || !fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
             let made = fs::create_dir_all(path.parent().unwrap_or(path)).and_then(|()| fs::create_dir(path));
             if made.is_err() && is_taken() {
                 return Ok(None);
