@@ -506,8 +506,8 @@ impl Card {
 
     /// The reviewer that has not approved what there is in the end, and its verdict.
     fn unapproved(&self, end: &RunEnd) -> Option<(&Slug, Verdict)> {
-        let verdicts = self.verdicts.iter().map(|(reviewer, (verdict, _))| (reviewer, *verdict));
-        verdicts.filter(|(_, verdict)| *verdict != Verdict::Approved && end.status == Outcome::Failed).next_back()
+        let mut verdicts = self.verdicts.iter().map(|(reviewer, (verdict, _))| (reviewer, *verdict));
+        verdicts.rfind(|(_, verdict)| *verdict != Verdict::Approved && end.status == Outcome::Failed)
     }
 
     /// Whom a resumed run goes on with.
