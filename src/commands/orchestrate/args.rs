@@ -39,9 +39,9 @@ Examples:
   squad orchestrate --wait \"Port every module\"           Sleep while an account's quota is used up
   squad orchestrate --no-check \"Sketch the importer\"      Leave out the check that is configured
 
-At a limit of `budget.*` nothing new starts: the work is kept, the exit code is 5, and --resume goes on after a higher
-one. Turns and tool calls never go over. Tokens, cost and billed units do by at most one model call of each agent at
-work, the time of a day or repository by two seconds.
+At a limit of `budget.*` nothing new starts: the work is kept, the exit code is 5, and --resume
+goes on after a higher one. Turns and tool calls never go over. Tokens, cost and billed units do
+by at most one model call of each agent at work, the time of a day or repository by two seconds.
 
 A script is TOML. The turns of each agent are played in order:
   [[turn]]
