@@ -139,7 +139,7 @@ mod tests {
             let shown = fs::read_to_string(out.path()).expect("text");
             match out_is_terminal {
                 true => {
-                    assert!(!shown.contains("\u{1b}]") && !shown.contains("[31m"), "{shown:?}");
+                    assert!(!shown.contains("\u{1b}]") && !shown.contains("\u{1b}[31m"), "{shown:?}");
                     assert!(
                         shown.contains("yours") && shown.contains("red") && !shown.contains("literal"),
                         "{shown:?}"
