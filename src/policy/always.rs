@@ -185,8 +185,8 @@ fn leads_outside(word: &str, project: &str) -> bool {
         || is_absolute && !named.contains("://") && !is_below(named)
 }
 
-fn is_one_of(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|name| name == word)
+pub(super) fn is_one_of(list: &str, word: &str) -> bool {
+    list.split(' ').any(|name| name == word)
 }
 
 /// A program's name without folder and version: `python3.11` is `python`.

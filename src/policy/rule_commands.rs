@@ -4,7 +4,7 @@
 //! matches plain commands only, the second whatever may be such a command, wherever it stands in the line. Where it is not
 //! sure that it is one, a person is asked.
 
-use super::always::plain_commands;
+use super::always::{is_one_of, plain_commands};
 use super::shell::Script;
 use super::shell_rules::{GIT_WITH_VALUE, MAX_DEPTH, SHELLS, WRAPPERS, is_cluster, name_of};
 use super::shell_values::Word;
@@ -65,10 +65,6 @@ fn plain(program: &str) -> &str {
 /// Whether a shell may make another word of it.
 fn is_pattern(word: &str) -> bool {
     !["[", "[["].contains(&word) && word.contains(['*', '?', '[', '{'])
-}
-
-fn is_one_of(list: &str, word: &str) -> bool {
-    list.split(' ').any(|name| name == word)
 }
 
 /// Whether a line runs what a pattern means.
@@ -307,9 +303,12 @@ fn name(program: &str) -> String {
 
 /// Whether a word is that program, whose name is in lower case.
 fn is_program(word: &str, program: &str) -> bool {
-    let own = word.rsplit(['/', '\\']).next().unwrap_or(word);
-    let (start, end) = own.split_at_checked(program.len()).unwrap_or((own, ""));
-    start.eq_ignore_ascii_case(program) && (end.is_empty() || end.eq_ignore_ascii_case(".exe"))
+    let split =
+        |word: &'_ str, from_end: usize| word.len().checked_sub(from_end).filter(|at| word.is_char_boundary(*at));
+    let end = split(word, 4).filter(|at| word[*at..].eq_ignore_ascii_case(".exe")).unwrap_or(word.len());
+    let word = &word[..end];
+    split(word, program.len())
+        .is_some_and(|at| word[at..].eq_ignore_ascii_case(program) && (at == 0 || word[..at].ends_with(['/', '\\'])))
 }
 
 /// The words of a rule for commands.
