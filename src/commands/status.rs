@@ -288,9 +288,6 @@ fn waiting_rows(page: &mut Rows, status: &Status) {
             None => page.add(Mark::Attention, "team", "none; `squad init` installs one", ""),
         },
     }
-    if let Some(name) = &status.engine_missing {
-        page.add(Mark::Attention, "engine", &format!("{name} is not installed"), "squad engines");
-    }
     if status.uncommitted > 0
         && let Some(last) = &status.last
     {
@@ -324,6 +321,9 @@ fn waiting_rows(page: &mut Rows, status: &Status) {
         let entries = plural(status.ledger.unsynced, "ledger entry");
         let verb = if status.ledger.unsynced == 1 { "is" } else { "are" };
         page.waits(&format!("{entries} {verb} not shared"), "squad sync");
+    }
+    if let Some(name) = &status.engine_missing {
+        page.add(Mark::Attention, "engine", &format!("{name} is not installed"), "squad engines");
     }
 }
 

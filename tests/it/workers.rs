@@ -104,6 +104,32 @@ steps = [{ say = "All is done." }]
     }
 }
 
+/// All that a host gets and gives comes over the stream.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_host_needs_no_network() {
+    const ALONE: [&str; 3] = ["unshare", "--map-root-user", "--net"];
+    let is_had = Command::new(ALONE[0]).args(&ALONE[1..]).arg("true").stderr(Stdio::null()).status();
+    if !is_had.is_ok_and(|status| status.success()) {
+        eprintln!("not run: this system gives nobody a network namespace");
+        return;
+    }
+    let repo = repo();
+    repo.write("../script.toml", SLOW);
+    let run = |more: &[&str]| {
+        let given = ["orchestrate", "--json", "--script", "../script.toml", "--permissions", "allow", "--no-commit"];
+        let output = squad(&repo, &[&given[..], more, &["--agent", "ada", "build it"]].concat());
+        assert_eq!(output.code, 0, "{output}");
+        output
+    };
+    let here = run(&["--isolation", "clone"]);
+    let alone = ALONE.map(|word| format!("\"{word}\", ")).concat();
+    let host = launcher(&repo, "one", "unset XDG_STATE_HOME;").replace("launch = [", &format!("launch = [{alone}"));
+    repo.write("../home/config/squad/config.toml", &host);
+    let there = run(&["--on", "one"]);
+    assert_eq!(result(&repo, &there).0, result(&repo, &here).0);
+}
+
 /// What an agent takes back after it was sent is taken back here, be there anything else or not.
 #[test]
 fn what_is_taken_back_there_is_taken_back_here() {
