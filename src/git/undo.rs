@@ -185,6 +185,12 @@ impl Repository {
                 plan.committed.push(file);
                 continue;
             }
+            // A file stays where this one's folder was: the next undo tries both again.
+            let mut above = change.raw.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            if change.new.is_some() && above.any(|end| stays.contains(&change.raw[..end])) {
+                plan.left.push(SkippedFile { path: change.path, why: UNSEEN.to_owned() });
+                continue;
+            }
             let is_named = existing.contains_key(&change.raw);
             let old = match existing.get(&change.raw) {
                 Some(version) => version.clone(),

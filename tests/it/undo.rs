@@ -118,6 +118,26 @@ const MESS: &str = "
     mkdir 'new folder'; echo other > 'new folder/other.txt'
 ";
 
+/// The user's file keeps a folder in the way of one file, and with it a file in the way of another folder.
+#[test]
+fn what_something_stands_in_the_way_of_is_tried_again() {
+    let repo = TestRepo::with_small_team();
+    repo.write("d/x", "x\n");
+    repo.write("f", "f\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message", "both"]);
+    let id = run(&repo, "rm f; mkdir f; echo in > f/in; rm -r d; echo now-file > d");
+    repo.write("f/mine", "user\n");
+    undo(&repo, &[&id]);
+    assert_eq!(repo.read("f/mine"), "user\n");
+    fs::remove_dir_all(repo.root().join("f")).expect("a folder");
+    // What is left is named until nothing is.
+    for _ in 0..4 {
+        repo.squad(&["undo", "--yes", &id]);
+    }
+    assert_eq!((repo.read("d/x"), repo.read("f")), ("x\n".to_owned(), "f\n".to_owned()));
+}
+
 #[test]
 fn with_nothing_done_since_the_tree_is_exactly_as_it_was() {
     for head in ["branch", "detached", "unborn", "linked"] {
