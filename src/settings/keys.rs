@@ -29,10 +29,11 @@ impl Key {
 
 /// Whether a name is in a table that bounds what happens.
 fn bounds(name: &str) -> bool {
-    let tables =
-        [HOOKS, HOSTS, "agents.*.host", "agents.*.isolation", "check.", "budget.", PRICES, "isolation.", "policy."];
-    tables.iter().any(|table| name.starts_with(table))
+    BOUNDS.iter().any(|table| name.starts_with(table))
 }
+
+const BOUNDS: [&str; 9] =
+    [HOOKS, HOSTS, "agents.*.host", "agents.*.isolation", "check.", "budget.", PRICES, "isolation.", "policy."];
 
 const fn free(name: &'static str, set: Set) -> Key {
     Key { name, guarded: false, adds_up: false, set }
@@ -446,15 +447,25 @@ fn needs(what: &str, value: &Value) -> String {
 
 /// A name that no setting has. If it may be meant for one that fails closed, it has to be mended before any agent starts.
 pub(super) fn unknown(name: &str, origin: &Origin) -> Problem {
-    let is_blocking = bounds(&format!("{name}.")) || nearest(name).is_some_and(Key::fails_closed);
+    let table = near_bounds(name);
+    let is_blocking = bounds(&format!("{name}.")) || nearest(name).is_some_and(Key::fails_closed) || table.is_some();
     let problem = match is_blocking {
         true => blocking(name, "is no setting", origin),
         false => problem(origin, "config-unknown-key", format!("there is no setting `{name}`")),
     };
-    match suggestion(name) {
+    match suggestion(name).or_else(|| table.map(|table| format!("did you mean `[{table}]`?"))) {
         Some(suggestion) => problem.hint(suggestion),
         None => problem,
     }
+}
+
+/// The table that bounds what happens, if a name's own table is nearly called so.
+fn near_bounds(name: &str) -> Option<&'static str> {
+    let (table, _) = name.split_once('.')?;
+    let is_known = KEYS.iter().any(|key| key.name.split('.').next() == Some(table));
+    let tables = BOUNDS.iter().filter_map(|name| name.strip_suffix('.'));
+    let near = crate::model::nearest(&table.to_lowercase(), 0.7, tables.clone()).filter(|_| !is_known)?;
+    tables.into_iter().find(|table| *table == near)
 }
 
 pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {

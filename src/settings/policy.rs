@@ -138,6 +138,9 @@ impl PolicyEntry {
             if subject == PolicySubject::Hosts && (pattern.contains(['/', '@']) || is_odd_address(pattern)) {
                 return Err(wrong("is no host, such as `*.example.com` or `localhost:8080`".to_owned()));
             }
+            if subject == PolicySubject::Commands && pattern.contains(['*', '|', '&', ';', '<', '>']) {
+                return Err(wrong("is not the beginning of one command, such as `git push`".to_owned()));
+            }
             if let Some(Err(error)) = subject.glob(pattern) {
                 return Err(wrong(format!("is no glob: {}", error.kind())));
             }

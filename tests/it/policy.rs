@@ -97,7 +97,8 @@ fn a_test_says_what_a_run_does() {
     let repo = TestRepo::with_small_team();
     repo.write(
         ".squad/config.toml",
-        "[policy]\nwrites.deny = [\"infra/**\"]\nagents.ada.commands.deny = [\"touch\"]\n",
+        "[policy]\nwrites.deny = [\"infra/**\"]\nagents.ada.commands.deny = [\"touch\"]\n\
+         hosts.deny = [\"10.0.0.1\", \"*.evil.com\"]\n",
     );
     repo.write(OWN, "[policy]\nwrites.allow = [\"src/**\"]\n");
     for mode in ["allow", "deny"] {
@@ -143,6 +144,12 @@ fn a_test_says_what_a_run_does() {
         let (found, value) = judged(&repo, &[what, "--as", kind]);
         assert_eq!((found.as_str(), &value["source"]), (answer, &source), "{what}: {value}");
     }
+    // A command that names an address, and hosts as rules name them.
+    let (answer, value) = judged(&repo, &["touch x; wget https://good.com/a", "--agent", "ada"]);
+    assert_eq!((answer.as_str(), value["as"].as_str()), ("deny", Some("command")), "{value}");
+    for (host, answer) in [("10.0.0.1", "deny"), ("10.0.0.1:80", "deny"), ("a.evil.com", "deny"), ("good.com", "ask")] {
+        assert_eq!(judged(&repo, &[host, "--as", "address"]).0, answer, "{host}");
+    }
     let output = repo.squad(&["policy", "test", "ls", "--agent", "nobody"]);
     assert_eq!(output.code, 2, "{output}");
 }
@@ -164,6 +171,17 @@ fn a_rule_that_is_none_is_said_where_it_stands() {
             output.code == 3 && files.is_empty() && output.out.contains(".squad/config.toml:2"),
             "{rule}: {output}"
         );
+    }
+    for rule in ["*", "rm -rf | x", "echo *"] {
+        repo.write(".squad/config.toml", &format!("[policy]\ncommands.deny = [\"{rule}\"]\n"));
+        let output = repo.squad(&["policy", "test", "echo hi"]);
+        assert!(output.code == 3 && output.err.contains("is not the beginning of one command"), "{rule}: {output}");
+    }
+    // Nearly the name of a table that bounds what happens.
+    for table in ["polic.commands", "Policy.commands", "hook.tidy", "checks"] {
+        repo.write(".squad/config.toml", &format!("[{table}]\ndeny = [\"touch\"]\n"));
+        let (output, files) = play(&repo, &STEPS, "allow");
+        assert!(output.code == 3 && files.is_empty() && output.out.contains("did you mean"), "{table}: {output}");
     }
     let nested = format!("{}a{}", "{".repeat(2_000), "}".repeat(2_000));
     for host in ["bücher.example", "[::1", "127.1", "ann@example.com", "https://example.com"] {

@@ -60,8 +60,9 @@ impl Kind {
     pub(crate) fn of(what: &str, project: &Project) -> Self {
         let is_path = !what.contains(char::is_whitespace)
             && (what.contains(['/', '.']) || project.folder.root.join(what).exists());
+        // A command may name an address.
         match what {
-            _ if what.contains("://") => Self::Address,
+            _ if what.contains("://") && !what.contains(char::is_whitespace) => Self::Address,
             _ if is_path => Self::Path,
             _ => Self::Command,
         }
@@ -76,6 +77,9 @@ pub(crate) fn judge(
     mode: Permissions,
     directory: &Path,
 ) -> Judged {
+    // Rules name hosts alone, so people try them.
+    let address = (kind == Kind::Address && !what.contains("://")).then(|| format!("https://{what}"));
+    let what = address.as_deref().unwrap_or(what);
     let root = &project.folder.root;
     let path = (kind == Kind::Path).then(|| ProjectPath::resolve(root, directory, what).ok()).flatten();
     let path = path.map(|path| path.shown);

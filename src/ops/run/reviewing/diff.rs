@@ -8,7 +8,7 @@ use crate::env::Env;
 use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::git::unquoted;
-use crate::model::{plural, printable, printable_line};
+use crate::model::{list, plural, printable, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::secrets::redactor;
 
@@ -84,7 +84,8 @@ impl Diff {
         let short = base.as_deref().and_then(|id| id.get(..10)).map(|id| format!(" ({id})")).unwrap_or_default();
         let base = format!("{shown}{short}");
         if text.trim().is_empty() && unread.is_empty() {
-            return Err(Failure::usage(format!("nothing to review: no change against {base}"))
+            let below = if range.paths.is_empty() { String::new() } else { format!(" in {}", list(&range.paths)) };
+            return Err(Failure::usage(format!("nothing to review: no change{below} against {base}"))
                 .hint("`squad review main` reviews what the branch has and main has not"));
         }
         // No secret reaches a model or the ledger, and nothing that a reader does not see.
