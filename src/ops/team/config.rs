@@ -286,7 +286,10 @@ fn without(text: &str, parts: &[&str]) -> Result<String, String> {
     let rest = format!("{}{}", &text[..start], &text[end..]);
     // An inline table may hold more than this value, on one line or several.
     let is_alone = !text[start..end].contains('{') && Document::parse(rest.as_str()).is_ok();
-    let is_explained = text[..start].lines().next_back().is_some_and(|line| line.trim_start().starts_with('#'));
+    let comment = text[..start].lines().next_back().and_then(|line| line.trim_start().strip_prefix('#'));
+    // Another value that is commented out is about itself.
+    let is_explained =
+        comment.is_some_and(|comment| comment.trim().is_empty() || comment.parse::<DocumentMut>().is_err());
     if is_alone && is_explained && !settings::is_confidential(&parts.join(".")) {
         let commented_out = text[start..end].split_inclusive('\n').map(|line| format!("# {line}"));
         return Ok(format!("{}{}{}", &text[..start], commented_out.collect::<String>(), &text[end..]));
@@ -385,7 +388,7 @@ mod tests {
         for (name, value) in [("models.default", "sonnet"), ("models.lightweight", "haiku")] {
             assert_eq!(unset(&set(&old, name, value), name), old, "{name}");
         }
-        assert_eq!(unset(&set(&old, "sessions.core", "b"), "sessions.core").replace("# core = \"b\"\n", ""), old);
+        assert_eq!(unset(&set(&old, "sessions.core", "b"), "sessions.core"), old, "below another value's comment");
     }
 
     #[test]
