@@ -233,6 +233,38 @@ fn a_reply_keeps_to_what_its_host_keeps() {
     }
 }
 
+/// One long decision is cut, many short ones are counted, and the resource has them all.
+#[test]
+fn listed_decisions_keep_to_what_the_host_keeps() {
+    let long = "Money is cents. ".repeat(2_000);
+    for (name, room) in [("codex-mcp-client", 8 * 1024), ("claude-code", 20 * 1024)] {
+        let (repo, script) = plain(&say("planner", "Done."));
+        let mut client = started(&repo, &script, &[]);
+        let info = json!({"name": name, "version": "1"});
+        client.request("initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}));
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client.structured("log_decision", json!({"decision": "Money is cents", "context": long}));
+        let one = client.structured("list_decisions", json!({}));
+        assert_eq!((&one["decisions"][0]["truncated"], &one["decisionsMore"]), (&json!(true), &Value::Null), "{one}");
+        for number in 0..30 {
+            let context = "Because clients round. ".repeat(30);
+            client.structured("log_decision", json!({"decision": format!("Rule {number}"), "context": context}));
+        }
+        let many = client.structured("list_decisions", json!({"limit": 25}));
+        let size = many.to_string().len();
+        assert!((room / 2..=room).contains(&size), "{name}: {size}");
+        let shown = many["decisions"].as_array().map_or(0, Vec::len);
+        assert_eq!(many["decisionsMore"], 25 - shown, "{many}");
+        assert_eq!(
+            (&many["decisions"][0]["title"], &many["decisions"][0]["truncated"]),
+            (&json!("Rule 29"), &Value::Null)
+        );
+        let whole = client.request("resources/read", json!({"uri": "squad://decisions"}));
+        let whole = whole["result"]["contents"][0]["text"].as_str().expect("a text").to_owned();
+        assert!(whole.contains(long.trim_end()) && whole.contains("Rule 0"), "{whole}");
+    }
+}
+
 /// Role files alone are no team: they are offered as in a repository without one.
 #[test]
 fn a_folder_of_roles_is_no_team() {

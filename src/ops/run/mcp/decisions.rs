@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{McpServer, arguments};
+use super::members::FRAME;
+use super::{McpServer, answers, arguments};
 use crate::error::Failure;
 use crate::mcp::{Fault, Object, ToolResult};
 use crate::model::{Decision, DecisionId};
@@ -13,6 +14,8 @@ use crate::ops::{Workspace, require_readable};
 /// Most decisions offered as resources.
 const DEFAULT: usize = 20;
 const MOST: usize = 500;
+/// The part of a reply that one decision's text may take.
+const LARGEST: usize = 4;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +32,17 @@ struct ListDecisions {
     limit: Option<usize>,
     #[serde(default)]
     query: String,
+}
+
+/// A decision with the beginning of its text, of at most so many bytes of JSON. The whole stands in `squad://decisions`.
+fn shown(decision: &ListedDecision, most: usize) -> Value {
+    let mut value = json!(decision);
+    let text = answers::beginning(&decision.text, most);
+    if text.len() < decision.text.len() {
+        value["text"] = text.into();
+        value["truncated"] = true.into();
+    }
+    value
 }
 
 impl McpServer {
@@ -69,8 +83,16 @@ impl McpServer {
             query.split_whitespace().all(|word| text.contains(word))
         };
         let limit = limit.unwrap_or(DEFAULT).min(MOST);
+        let room = self.room() - FRAME;
         let found: Vec<ListedDecision> = self.decisions()?.into_iter().filter(is_meant).take(limit).collect();
-        Ok(ToolResult::structured(json!({ "decisions": found })))
+        let whole = found.iter().map(|decision| shown(decision, room / LARGEST));
+        let decisions: Vec<Value> = whole.take_while(answers::fits(room)).collect();
+        let more = found.len() - decisions.len();
+        let mut value = json!({ "decisions": decisions });
+        if more > 0 {
+            value["decisionsMore"] = more.into();
+        }
+        Ok(ToolResult::structured(value))
     }
 
     /// Newest first.
