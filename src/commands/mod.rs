@@ -355,6 +355,7 @@ impl Command {
             Self::Rescue(args) => args.writes_to_the_branch(),
             Self::Undo(args) => !args.dry_run,
             Self::Merge(args) => !args.dry_run,
+            Self::Mcp(args) => args.writes_to_the_work_tree(),
             _ => false,
         }
     }

@@ -69,7 +69,16 @@ pub(super) fn write_files_and(
     let elsewhere = Some(root).filter(|root| repository.work_dir() != Some(root));
     let intent = Intent::new(kind, None, elsewhere, files);
     let transaction = Transaction::begin(repository, &lock, root, intent, contents)?;
-    let left = transaction.carry_out()?;
+    let left = match transaction.carry_out() {
+        Ok(left) => left,
+        Err(error) => {
+            // What cannot be taken back either stays begun.
+            if transaction.take_back().is_ok() {
+                transaction.end()?;
+            }
+            return Err(error);
+        }
+    };
     and()?;
     transaction.end()?;
     Ok(left)

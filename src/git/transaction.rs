@@ -165,11 +165,23 @@ impl<'a> Transaction<'a> {
         self.stage(&sides)?;
         self.remove_temporaries()?;
         if sides.contains(&Side::Old) {
-            for folder in self.intent.folders.iter().rev() {
-                disk::remove_empty_folder(&self.root.join(folder.path()));
-            }
+            self.remove_new_folders();
         }
         Ok(left)
+    }
+
+    /// Switches the work tree back to the old version, after an error on the way to the new one.
+    pub(super) fn take_back(&self) -> Result<(), Error> {
+        self.switch_files(&vec![Side::Old; self.intent.files.len()])?;
+        self.remove_temporaries()?;
+        self.remove_new_folders();
+        Ok(())
+    }
+
+    fn remove_new_folders(&self) {
+        for folder in self.intent.folders.iter().rev() {
+            disk::remove_empty_folder(&self.root.join(folder.path()));
+        }
     }
 
     /// Which version of each file the branch has.

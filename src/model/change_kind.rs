@@ -49,7 +49,7 @@ pub(crate) enum ChangeKind {
     #[serde(rename = "merge")]
     Merge { run: RunId },
     #[serde(rename = "mcp --register")]
-    Register,
+    Register { client: String },
     /// Of another version of squad: its command.
     #[serde(untagged)]
     Other(String),
@@ -102,7 +102,7 @@ impl Display for ChangeKind {
             Self::Merge { run } => write!(f, "merge {run}"),
             Self::RevertRun { run } => write!(f, "undo {run} --commit"),
             Self::Restore { rescue } => write!(f, "rescue restore {rescue}"),
-            Self::Register => f.write_str("mcp --register"),
+            Self::Register { client } => write!(f, "mcp --register {client}"),
             Self::Other(command) => f.write_str(&printable(command)),
         }
     }

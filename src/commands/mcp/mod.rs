@@ -110,6 +110,10 @@ impl From<Mode> for Permissions {
 }
 
 impl Args {
+    pub(super) fn writes_to_the_work_tree(&self) -> bool {
+        self.register.is_some() && !self.user || !self.add_roles.is_empty()
+    }
+
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         if let Some(client) = self.print_config.or(self.register) {
             let options = self.registered_options(context)?;

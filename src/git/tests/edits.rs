@@ -171,3 +171,18 @@ fn what_the_user_saves_right_after_gits_look_stays() {
     assert_eq!(world.read("list.md"), "one\ntwo\nthree\n");
     assert_eq!(world.git(&["show", "HEAD:list.md"]), "one\ntwo\n");
 }
+
+/// An error on the way leaves the files as they were, and nothing for another command to finish.
+#[test]
+fn files_that_cannot_be_written_are_taken_back() {
+    let world = World::new();
+    let too_long = format!("made/{}", "n".repeat(300));
+    let edit = Edit { path: "README.md".into(), old: b"hello\n".to_vec(), new: Some(b"changed\n".to_vec()) };
+    let change = Change { edits: vec![edit], ..change(&[("made/first.md", "one\n"), (&too_long, "two\n")]) };
+    let repository = world.repository();
+    assert!(repository.rewrite(&change).is_err(), "no file system takes such a name");
+    assert_eq!(world.read("README.md"), "hello\n");
+    assert!(!world.root().join("made").exists());
+    assert_eq!(repository.begun().unwrap(), None);
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+}

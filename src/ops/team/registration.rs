@@ -204,7 +204,7 @@ pub(crate) fn register(
             let file = FileChange::new(shown.to_owned(), old, Some(new));
             let registered = registered(client, &file, local.into_keys().collect());
             if registered.changed {
-                let change = Change::new(ChangeKind::Register, String::new(), vec![file]);
+                let change = Change::new(ChangeKind::Register { client: client.name() }, String::new(), vec![file]);
                 change.apply(env, &repository, WriteMode::WorkTree)?;
             }
             Ok(registered)
