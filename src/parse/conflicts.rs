@@ -6,6 +6,8 @@ use crate::model::{Problem, Severity};
 /// The code of the problem. Nothing else is read from such a file.
 pub(crate) const CONFLICT: &str = "merge-conflict";
 
+pub(super) const UNFINISHED: &str = "a merge was not finished here: the file holds conflict markers";
+
 /// The least length of a marker. All markers of a conflict have the same length: seven, or `conflict-marker-size`.
 const SHORTEST: usize = 7;
 
@@ -22,8 +24,7 @@ struct Open {
 pub(crate) fn conflicts(files: &Files) -> Vec<Problem> {
     let found = files.texts.iter().filter_map(|(path, text)| Some((path, conflict(path, text)?)));
     let problem = |(path, line): (&String, usize)| {
-        let message = "a merge was not finished here: the file holds conflict markers";
-        Problem::new(Severity::Error, files.at(path, line), CONFLICT, message)
+        Problem::new(Severity::Error, files.at(path, line), CONFLICT, UNFINISHED)
             .hint("resolve the conflict and delete the markers; `git diff --check` lists them")
     };
     found.map(problem).collect()
@@ -31,7 +32,7 @@ pub(crate) fn conflicts(files: &Files) -> Vec<Problem> {
 
 /// The line of the first conflict in a file, or of the first marker that was left of one. A conflict inside a fence is
 /// taken for an example. Even a real one would do no harm there: no table, field or heading is read from a fence.
-fn conflict(path: &str, text: &str) -> Option<usize> {
+pub(super) fn conflict(path: &str, text: &str) -> Option<usize> {
     if !["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|mark| text.contains(mark)) {
         return None;
     }

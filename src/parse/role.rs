@@ -4,8 +4,10 @@
 use serde::Deserialize;
 
 use super::charter::title;
+use super::conflicts::{UNFINISHED, conflict};
 use super::front_matter;
 use super::{line_feeds, without_mark};
+use crate::model::without_hidden;
 
 /// What a role file says.
 #[derive(Debug, PartialEq)]
@@ -53,6 +55,9 @@ pub(crate) fn codex_role(text: &str) -> Result<String, String> {
 /// A role, or the line and what is wrong there.
 pub(crate) fn role(text: &str) -> Result<RoleText, (usize, String)> {
     let text = line_feeds(without_mark(text));
+    if let Some(line) = conflict("role.md", &text) {
+        return Err((line, UNFINISHED.to_owned()));
+    }
     let first = text.lines().next().unwrap_or_default();
     let (matter, body_at) = front_matter::split(&text);
     if let Some(language) = first.strip_prefix("---").filter(|_| matter.is_none()) {
@@ -79,7 +84,7 @@ pub(crate) fn role(text: &str) -> Result<RoleText, (usize, String)> {
 }
 
 fn of(matter: Matter, body: &str) -> RoleText {
-    let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let one_line = |text: String| without_hidden(text).split_whitespace().collect::<Vec<_>>().join(" ");
     RoleText {
         name: matter.name.map(one_line).filter(|name| !name.is_empty()),
         description: one_line(matter.description.unwrap_or_default()),
@@ -116,5 +121,13 @@ mod tests {
         assert_eq!(wrong("---\nname: [1, 2]\n---\nText").0, 2);
         assert_eq!(wrong("---\nname: a\n---\n\n  \n").0, 5);
         assert_eq!(wrong("").0, 1);
+        assert_eq!(wrong("# Guard\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"), (2, UNFINISHED.to_owned()));
+    }
+
+    #[test]
+    fn nothing_hidden_stands_in_a_description() {
+        let text = "---\nname: Gu\u{202e}ard\ndescription: \"Reads\u{200b} \\e[31mall\"\n---\nYou guard.\n";
+        let role = role(text).expect("a role");
+        assert_eq!((role.name.as_deref(), role.description.as_str()), (Some("Guard"), "Reads [31mall"));
     }
 }

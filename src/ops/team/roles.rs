@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Member, Slug, list, printable};
+use crate::model::{Member, Slug, list, printable, without_hidden};
 use crate::ops::{Project, Workspace};
 use crate::parse::{self, RoleText};
 use crate::store;
@@ -152,7 +152,7 @@ fn of_file(id: String, read: store::Bytes, (folder, ending): (&str, &str)) -> Ro
 fn described(role: &RoleText) -> String {
     let (name, about) = &role.title;
     let heading = about.as_ref().or(name.as_ref()).filter(|_| role.description.is_empty());
-    heading.unwrap_or(&role.description).clone()
+    without_hidden(heading.unwrap_or(&role.description).clone())
 }
 
 /// The built-in roles, by id.
