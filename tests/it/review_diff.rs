@@ -156,7 +156,7 @@ fn each_engine_gets_the_whole_diff_and_one_that_is_not_there_stops_no_other() {
 #[test]
 fn findings_in_what_was_too_long_stand_apart() {
     let in_long =
-        json!({"path": "long.txt", "line": 9, "quote": "word 8", "severity": "low", "text": "Too many words."});
+        json!({"path": "long.txt", "line": 19991, "quote": "word 19990", "severity": "low", "text": "Too many words."});
     let found = json!({"verdict": "reject", "findings": [
         finding(2, "invented()", "high", "It is not there."),
         in_long,
@@ -170,8 +170,8 @@ fn findings_in_what_was_too_long_stand_apart() {
           > return len(items) - 1
           critical reviewer (rehearsal): Off by one.
         too long to be shown, so not checked:
-        long.txt:9
-          > word 8
+        long.txt:19991
+          > word 19990
           low      reviewer (rehearsal): Too many words.
         not found in the diff:
         cart.py:2
@@ -179,7 +179,7 @@ fn findings_in_what_was_too_long_stand_apart() {
           high     reviewer (rehearsal): It is not there.
         rejected by reviewer (rehearsal)
         --- stderr
-        warning: the diff is too long to be shown whole; left out: long.txt
+        warning: the diff is too long to be shown whole; left out: the rest of long.txt
         Review 2 files against HEAD (15f085e4df), by 1 reviewer
         --- exit 1
     "#]]

@@ -8,7 +8,7 @@ use crate::env::Env;
 use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::git::unquoted;
-use crate::model::{list, plural, printable, printable_line};
+use crate::model::{Sort, list, plural, printable, printable_line};
 use crate::ops::Workspace;
 use crate::ops::team::secrets::redactor;
 
@@ -97,32 +97,35 @@ impl Diff {
         Ok(diff)
     }
 
-    /// Whole files up to the budget, cleaned; of a first one that is longer, its beginning.
+    /// Cleaned. The shortest files are whole; the first that is longer than what is left of the budget has its beginning.
     fn cut(base: String, text: &str, clean: impl Fn(&str) -> String) -> Self {
         let sections = sections(text);
-        let (mut shown, mut left_out) = (String::new(), Vec::new());
-        let name = |path: &str| printable_line(&clean(path));
-        let count = sections.len();
-        for (path, section) in sections {
-            if !shown.is_empty() && shown.len() + section.len() > SHOWN {
-                left_out.push(name(&path));
+        let mut by_length: Vec<usize> = (0..sections.len()).collect();
+        by_length.stable_sort_by_key(|&index| sections[index].1.len());
+        let (mut shown, mut room) = (vec![String::new(); sections.len()], SHOWN);
+        let mut left_out = vec![None; sections.len()];
+        for index in by_length {
+            let (path, section) = &sections[index];
+            let name = || printable_line(&clean(path));
+            if room == 0 {
+                left_out[index] = Some(name());
                 continue;
             }
             // More than is shown, so that what is cut in the middle of a secret is not.
-            let head = &section[..section.floor_char_boundary(2 * SHOWN)];
-            let head = clean(head);
-            if section.len() <= 2 * SHOWN && shown.len() + head.len() <= SHOWN {
-                shown.push_str(&head);
-            } else if shown.is_empty() {
-                let mut end = head.floor_char_boundary(SHOWN);
-                end = head[..end].rfind('\n').map_or(end, |at| at + 1);
-                shown.push_str(&head[..end]);
-                left_out.push(format!("{REST}{}", name(&path)));
+            let mut head = clean(&section[..section.floor_char_boundary(2 * SHOWN)]);
+            if section.len() <= 2 * SHOWN && head.len() <= room {
+                room -= head.len();
             } else {
-                left_out.push(name(&path));
+                let end = head.floor_char_boundary(room);
+                head.truncate(head[..end].rfind('\n').map_or(0, |at| at + 1));
+                let part = if head.is_empty() { "" } else { REST };
+                left_out[index] = Some(format!("{part}{}", name()));
+                room = 0;
             }
+            shown[index] = head;
         }
-        Self { base, text: shown, files: count, left_out }
+        let left_out = left_out.into_iter().flatten().collect();
+        Self { base, text: shown.concat(), files: sections.len(), left_out }
     }
 
     /// `3 files against HEAD (a1b2c3d4e5)`.
@@ -376,7 +379,12 @@ mod tests {
         assert_eq!(Shown::of_task(&task).diff, DIFF);
         let long = format!("{DIFF}diff --git a/d b/d\n--- a/d\n+++ b/d\n@@ -1 +1 @@\n{}", "+x\n".repeat(SHOWN));
         let diff = Diff::cut("HEAD".to_owned(), &long, str::to_owned);
-        assert_eq!((diff.text.as_str(), diff.left_out), (DIFF, vec!["d".to_owned()]));
+        assert!(diff.text.starts_with(DIFF) && diff.text.len() > SHOWN - 10, "{}", diff.text.len());
+        assert_eq!(diff.left_out, ["the rest of d"]);
+        let first = format!("{}{DIFF}", &long[DIFF.len()..]);
+        let diff = Diff::cut("HEAD".to_owned(), &first, str::to_owned);
+        assert!(diff.text.ends_with(DIFF), "a long file hides no other");
+        assert_eq!(diff.left_out, ["the rest of d"]);
         let alone = Diff::cut("HEAD".to_owned(), long.get(DIFF.len()..).expect("the rest"), str::to_owned);
         assert!(alone.text.len() > SHOWN - 10 && alone.left_out == ["the rest of d"], "{:?}", alone.left_out);
         let many = Diff { left_out: (0..NAMED + 3).map(|number| number.to_string()).collect(), ..alone };

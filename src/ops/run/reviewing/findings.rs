@@ -12,6 +12,12 @@ use crate::model::{Sort, first_line, without_hidden};
 pub(super) const MOST: usize = 7;
 const LONGEST: usize = 2_000;
 const SEVERITIES: [&str; 4] = ["critical", "high", "medium", "low"];
+/// What reviewers say instead. Anything else counts as medium.
+const ALSO: [(&str, &[&str]); 3] = [
+    ("critical", &["blocker", "blocking", "fatal", "severe", "p0"]),
+    ("high", &["major", "error", "serious", "important", "p1"]),
+    ("low", &["minor", "info", "note", "nit", "trivial", "suggestion", "p3"]),
+];
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Finding {
@@ -124,15 +130,16 @@ fn of(given: &Value, shown: &Shown<'_>, author: Author<'_>) -> Finding {
     let (quote, quoted) = bare.unwrap_or_else(|| (quote, shown.find(&path, quote)));
     let line = &given["line"];
     let said = line.as_u64().or_else(|| line.as_str()?.split(['-', ' ']).next()?.parse().ok());
-    let severity = match text_of(given, "severity").to_lowercase() {
-        severity if SEVERITIES.contains(&severity.as_str()) => severity,
-        _ => "medium".to_owned(),
-    };
+    let severity = text_of(given, "severity").to_lowercase();
+    let severity = SEVERITIES
+        .into_iter()
+        .find(|known| *known == severity)
+        .or_else(|| ALSO.into_iter().find(|(_, also)| also.contains(&severity.as_str())).map(|(severity, _)| severity));
     Finding {
         // Reviewers count badly, and quote well.
         line: if let Quoted::InDiff(Some(line)) = quoted { Some(line) } else { said },
         quote: first_line(&plain(&quote.lines().map(str::trim).collect::<Vec<_>>().join(" ⏎ ")), 300),
-        severity,
+        severity: severity.unwrap_or("medium").to_owned(),
         text: text_of(given, "text"),
         by: author.by.to_owned(),
         engine: author.engine.to_owned(),
@@ -179,6 +186,21 @@ mod tests {
             ("{\"verdict\":", None),
         ] {
             assert_eq!(read(text).map(|answer| answer.rejects), rejects, "{text}");
+        }
+    }
+
+    #[test]
+    fn severities_are_one_of_four() {
+        for (said, severity) in [
+            ("HIGH", "high"),
+            ("blocker", "critical"),
+            ("Major", "high"),
+            ("nit", "low"),
+            ("odd", "medium"),
+            ("", "medium"),
+        ] {
+            let text = format!(r#"{{"verdict":"reject","findings":[{{"text":"x","severity":"{said}"}}]}}"#);
+            assert_eq!(read(&text).expect("an answer").findings[0].severity, severity, "{said}");
         }
     }
 
