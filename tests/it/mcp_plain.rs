@@ -103,6 +103,29 @@ fn members_work_without_a_team_and_are_recorded() {
     repo.assert_sound();
 }
 
+/// What members changed is shown and taken back where there is no team, too.
+#[test]
+fn changes_without_a_team_are_shown_and_taken_back() {
+    let script =
+        "[[turn]]\nagent = \"planner\"\nsteps = [{ write = \"new.txt\", text = \"made\\n\" }, { say = \"Done.\" }]\n";
+    let (repo, script) = plain(script);
+    let mut client = client(&repo, &script, &["--permissions", "allow"]);
+    let members = json!([{"roleId": "planner", "task": "Make it."}]);
+    let result = client.structured("start_squad_members", json!({ "members": members }));
+    assert_eq!(result["members"][0]["status"], "completed", "{result}");
+    drop(client);
+    let run = result["squadId"].as_str().expect("an id");
+    let shown = repo.squad(&["diff", run]);
+    assert!(shown.code == 0 && shown.out.contains("new.txt"), "{shown}");
+    let undone = repo.squad(&["undo", run, "--yes"]);
+    assert!(undone.code == 0 && !repo.exists("new.txt"), "{undone}");
+    let (unknown, _) = plain("");
+    for command in [&["diff"][..], &["undo", "x", "--yes"]] {
+        let said = unknown.squad(command);
+        assert!(said.code == 3 && said.err.contains("there is no team in"), "{said}");
+    }
+}
+
 /// The client's own engine, where it is installed; else the first that is.
 #[test]
 fn members_run_on_the_engine_of_the_host() {

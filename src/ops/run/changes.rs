@@ -78,7 +78,7 @@ pub(crate) struct FileDiff {
 
 /// What a run, the newest if none is named, changed, or only one of its agents.
 pub(crate) fn diff(env: &Env, directory: &Path, run: Option<&str>, agent: Option<&str>) -> Result<RunDiff, Failure> {
-    let workspace = Workspace::find(env, directory)?;
+    let workspace = Workspace::find_or_recorded(env, directory)?;
     let run = match run {
         Some(id) => one_run(&workspace.repository, &workspace.ledger_prefix(), id)?,
         None => newest(&workspace)?,

@@ -92,7 +92,7 @@ const NO_REVERT: &str = "it was committed since, and no commit can be made of it
 
 /// Plans an undo. Changes nothing.
 pub(crate) fn plan(env: &Env, directory: &Path, options: &Options<'_>) -> Result<PlannedUndo, Failure> {
-    let workspace = Workspace::find(env, directory)?;
+    let workspace = Workspace::find_or_recorded(env, directory)?;
     let (repository, team) = (&workspace.repository, workspace.ledger_prefix());
     let run = one_run(repository, &team, options.run)?;
     let mut changes = RunChanges::read(env, &workspace, run)?;
