@@ -51,7 +51,7 @@ pub(crate) use file_verdicts::{Content, FileVerdicts, JudgedFiles};
 pub(crate) use forecast::Forecast;
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
 pub(crate) use hook::{HookAnswered, HookEffect};
-pub(crate) use host_name::host_name;
+pub(crate) use host_name::{host_name, numeric_hosts};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
 pub(crate) use json::{from_json, to_json};

@@ -7,7 +7,7 @@ use rable::{Node, NodeKind};
 
 use super::shell::Script;
 use super::shell_values::{Piece, pieces};
-use crate::model::{Access, host_name};
+use crate::model::{Access, host_name, numeric_hosts};
 
 /// A kind of request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ const NEVER: &str = "rm sudo doas su env command builtin exec eval source . nohu
     docker podman nerdctl kubectl helm psql mysql sqlite3 redis-cli mongosh scp sftp rsync nc ncat socat curl wget vi vim \
     nvim emacs ed ex less more man fd tsx ts-node tar unzip cpio 7z patch";
 /// Programs that run a file of the project, or code: from an option or from their input.
-const INTERPRETERS: &str =
+pub(super) const INTERPRETERS: &str =
     "sh bash dash zsh ksh ash fish python pypy py node nodejs bun deno ruby perl php lua Rscript julia";
 /// Programs whose second word is a program.
 const LAUNCHERS: &str = "npx bunx pnpx uvx";
@@ -68,7 +68,7 @@ pub(crate) fn always_rules(
     let only = |rule| BTreeSet::from([rule]);
     match access {
         Access::Write => path.filter(|path| is_plain_file(path)).map(|_| only(AlwaysRule::Writes)),
-        Access::Network => host(detail).map(|host| only(AlwaysRule::Host(host.to_string()))),
+        Access::Network => host(detail)?.rule().map(only),
         Access::Shell => command_rules(detail, project),
         Access::Read | Access::Mcp | Access::Own | Access::Other => None,
     }
@@ -82,19 +82,16 @@ fn is_plain_file(path: &str) -> bool {
 /// A host with the port that is reached there.
 #[derive(Debug)]
 pub(super) struct Host {
-    pub(super) name: String,
+    /// More than one if programs read the address differently.
+    pub(super) names: Vec<String>,
     pub(super) port: u16,
     has_usual_port: bool,
+    has_user: bool,
+    /// Every program reads it the same.
+    pub(super) is_sure: bool,
 }
 
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, port, has_usual_port } = self;
-        if *has_usual_port { f.write_str(name) } else { write!(f, "{name}:{port}") }
-    }
-}
-
-/// The host that an address surely leads to.
+/// The host that an address leads to.
 pub(super) fn host(address: &str) -> Option<Host> {
     let address = address.trim().to_ascii_lowercase();
     let (rest, usual) = match address.strip_prefix("https://") {
@@ -102,13 +99,32 @@ pub(super) fn host(address: &str) -> Option<Host> {
         None => (address.strip_prefix("http://")?, 80),
     };
     let place = rest.split(['/', '?', '#']).next()?;
+    let is_of_user = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:%".contains(c);
+    let (has_user, place) = match place.split_once('@') {
+        // Programs agree on where the host begins.
+        Some((user, place)) if user.chars().all(is_of_user) => (true, place),
+        Some(_) => return None,
+        None => (false, place),
+    };
     let (name, port) = match place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
         Some((name, "")) => (name, usual),
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port.parse().ok()?),
         Some(_) => return None,
         None => (place, usual),
     };
-    Some(Host { name: host_name(name)?, port, has_usual_port: port == usual })
+    let sure = host_name(name);
+    let is_sure = sure.is_some();
+    let names = sure.map_or_else(|| numeric_hosts(name), |name| vec![name]);
+    let host = Host { names, port, has_usual_port: port == usual, has_user, is_sure };
+    (!host.names.is_empty()).then_some(host)
+}
+
+impl Host {
+    /// By which it is known in a rule.
+    fn rule(&self) -> Option<AlwaysRule> {
+        let name = self.names.first().filter(|_| self.is_sure && !self.has_user)?;
+        Some(AlwaysRule::Host(if self.has_usual_port { name.clone() } else { format!("{name}:{}", self.port) }))
+    }
 }
 
 /// A rule for each command of a line that consists of plain commands.
@@ -190,7 +206,7 @@ pub(super) fn is_one_of(list: &str, word: &str) -> bool {
 }
 
 /// A program's name without folder and version: `python3.11` is `python`.
-fn plain_name(program: &str) -> &str {
+pub(super) fn plain_name(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if plain.is_empty() { name } else { plain }
@@ -418,9 +434,16 @@ mod tests {
         assert_eq!(reach("https://API.example.com/a?b").as_deref(), Some("api.example.com"));
         assert_eq!(reach("http://localhost:8080").as_deref(), Some("localhost:8080"));
         assert_eq!(reach("https://[0:0::1]:443/a").as_deref(), Some("[::1]"));
-        for address in
-            ["", "api.example.com", "https://", "https://a@b", "https://a%2eb", "https://a\\b", "file:///etc/passwd"]
-        {
+        for address in [
+            "",
+            "api.example.com",
+            "https://",
+            "https://a@b",
+            "http://127.1",
+            "https://a%2eb",
+            "https://a\\b",
+            "file:///etc/passwd",
+        ] {
             assert_eq!(reach(address), None, "{address}");
         }
         for access in [Access::Read, Access::Mcp, Access::Other] {

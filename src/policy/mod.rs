@@ -3,6 +3,7 @@
 mod always;
 mod check_commands;
 mod checks;
+mod code;
 #[cfg(test)]
 mod command_corpus_tests;
 mod paths;

@@ -4,8 +4,11 @@
 //! matches plain commands only, the second whatever may be such a command, wherever it stands in the line. Where it is not
 //! sure that it is one, a person is asked.
 
+use std::ops::Range;
+
 use super::always::{is_one_of, plain_commands};
-use super::shell::Script;
+use super::code::may_run_others;
+use super::shell::{HereText, Script};
 use super::shell_rules::{GIT_WITH_VALUE, MAX_DEPTH, SHELLS, WRAPPERS, is_cluster, name_of};
 use super::shell_values::Word;
 
@@ -23,19 +26,60 @@ const FINDERS: [&str; 2] = ["find", "fd"];
 const FINDERS_OPTIONS: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 /// Wrappers whose first argument is none of the command's words.
 const WITH_OPERAND: [&str; 6] = ["timeout", "flock", "chroot", "taskset", "chrt", "ssh"];
+/// Wrappers' options that have the next word as their value.
+const WITH_VALUE: [(&str, &str); 12] = [
+    ("xargs", "-P -n -L -d -a -s -E -I -J"),
+    ("sudo", "-u -g -h -p -C -r -t -U"),
+    ("nice", "-n"),
+    ("timeout", "-k -s"),
+    ("env", "-u -C"),
+    ("doas", "-u -C"),
+    ("runuser", "-u -g -G"),
+    ("watch", "-n"),
+    ("strace", "-o -e -p -s -u"),
+    ("ionice", "-c -n -p -t"),
+    ("stdbuf", "-i -o -e"),
+    ("flock", "-w -E"),
+];
 /// Wrappers that give one of their arguments to a shell.
 const TAKES_SCRIPT: [&str; 6] = ["ssh", "su", "watch", "parallel", "script", "flock"];
 /// These are told what to run as a script, which is parsed.
 const TAKES_PARSED: [&str; 6] = ["eval", "trap", "source", ".", "alias", "git"];
 /// Programs that run none of their arguments. Any other one may: `poetry run git push`.
 const PLAIN: &str = "echo printf cat ls head tail wc grep egrep fgrep rg ag cd pushd popd pwd mkdir rmdir touch cp mv rm \
-                     ln chmod chown test [ [[ true false exit return which type whereis man diff cmp sort uniq cut tr jq \
+                     ln chmod chown test [ [[ true false exit return which type whereis diff cmp sort uniq cut tr jq \
                      stat file du df sleep export set unset read tee date basename dirname realpath readlink kill ps";
 /// With these among its arguments, git runs others of them.
 const GIT_RUNS: &str = "submodule bisect filter-branch difftool mergetool for-each-repo -x --exec";
+/// git's own commands, the usual ones first. Any other one may be an alias, which runs whatever somebody's configuration says.
+const GIT_OWN: &str = "status diff log add commit show push pull fetch checkout switch restore branch merge rebase \
+    stash reset rm mv grep ls-files rev-parse am annotate apply archimport archive backfill bisect blame bugreport \
+    bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout-index cherry cherry-pick citool \
+    clean clone column commit-graph commit-tree config count-objects credential credential-cache credential-store \
+    cvsexportcommit cvsimport cvsserver daemon describe diagnose diff-files diff-index diff-pairs diff-tree difftool \
+    fast-export fast-import fetch-pack filter-branch fmt-merge-msg for-each-ref for-each-repo format-patch fsck \
+    fsck-objects gc get-tar-commit-id gui hash-object help history hook http-backend http-fetch http-push imap-send \
+    index-pack init init-db instaweb interpret-trailers last-modified lfs ls-remote ls-tree mailinfo mailsplit \
+    maintenance merge-base merge-file merge-index merge-one-file merge-tree mergetool mktag mktree multi-pack-index \
+    name-rev notes p4 pack-objects pack-refs patch-id prune prune-packed quiltimport range-diff read-tree \
+    receive-pack reflog refs remote repack replace replay repo request-pull rerere rev-list revert scalar send-email \
+    send-pack shell shortlog show-branch show-index show-ref sparse-checkout stage stripspace submodule subtree svn \
+    symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info upload-archive upload-pack \
+    var verify-commit verify-pack verify-tag version whatchanged worktree write-tree";
 /// Ends of the names of variables, and of git's options, whose values are run.
-const RUN_NAMES: [&str; 9] =
-    ["EDITOR", "PAGER", "COMMAND", "ASKPASS", "GIT_SSH", "EXTERNAL_DIFF", "BROWSER", "-pack", "--exec"];
+const RUN_NAMES: [&str; 11] = [
+    "EDITOR",
+    "PAGER",
+    "COMMAND",
+    "ASKPASS",
+    "GIT_SSH",
+    "EXTERNAL_DIFF",
+    "BROWSER",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "-pack",
+    "--exec",
+];
 
 /// Whether a line consists of plain commands, each of which begins with the words of one of these.
 pub(super) fn are_covered(line: &str, patterns: &[&str]) -> bool {
@@ -55,7 +99,8 @@ pub(crate) fn commands_in(line: &str) -> Vec<Vec<String>> {
     let words =
         |command: Command| command.words.into_iter().map(|word| word.unwrap_or_else(|| "?".to_owned())).collect();
     let all = Commands::of(line).all.into_iter();
-    all.filter(|command| command.programs.first() == Some(&Found::Surely)).map(words).collect()
+    let is_sure = |program: &Program| program.at == 0 && program.sure == Found::Surely;
+    all.filter(|command| command.programs.first().is_some_and(is_sure)).map(words).collect()
 }
 
 fn plain(program: &str) -> &str {
@@ -81,7 +126,7 @@ pub(super) struct Commands {
     /// A program and its arguments each.
     all: Vec<Command>,
     /// What programs get to read or to run, in whatever language.
-    texts: Vec<String>,
+    texts: Vec<Text>,
     /// Something in it is known only when it runs.
     pub(super) hides_some: bool,
     /// The number of scripts so far.
@@ -91,8 +136,43 @@ pub(super) struct Commands {
 #[derive(Debug)]
 struct Command {
     words: Vec<Word>,
-    /// How sure it is that each word is the program of a command with the words behind it.
-    programs: Vec<Found>,
+    programs: Vec<Program>,
+}
+
+/// A word that may be the program of a command with the words behind it.
+#[derive(Debug)]
+struct Program {
+    at: usize,
+    name: String,
+    sure: Found,
+}
+
+/// A text, taken apart once for all rules.
+#[derive(Debug)]
+struct Text {
+    text: String,
+    lower: String,
+    /// Where each word is, and the name of the program that it may be.
+    words: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Text {
+    fn new(text: String) -> Self {
+        let lower = text.to_ascii_lowercase();
+        let is_part = |c: char| c.is_alphanumeric() || "-_+./\\".contains(c);
+        let mut words = Vec::new();
+        let mut at = 0;
+        for word in lower.split_inclusive(|c| !is_part(c)) {
+            let (start, part) = (at, word.trim_end_matches(|c| !is_part(c)));
+            at += word.len();
+            if !part.is_empty() {
+                let name = name_of(part);
+                let begin = start + part.rfind(['/', '\\']).map_or(0, |slash| slash + 1);
+                words.push((start..start + part.len(), begin..begin + name.len()));
+            }
+        }
+        Self { text, lower, words }
+    }
 }
 
 impl Commands {
@@ -105,11 +185,8 @@ impl Commands {
     /// Whether one of them is a command that begins with a pattern's words, with options between them.
     pub(super) fn include(&self, pattern: &CommandPattern) -> Found {
         let of_command = |command: &Command| {
-            let places = command.programs.iter().zip(&command.words).enumerate();
-            let meant = places.filter(|(_, (sure, word))| {
-                **sure > Found::No && word.as_deref().is_some_and(|word| is_program(word, &pattern.program))
-            });
-            meant.map(|(at, (sure, _))| pattern.goes_on(&command.words[at + 1..]).min(*sure)).max()
+            let meant = command.programs.iter().filter(|program| program.name == pattern.program);
+            meant.map(|program| pattern.goes_on(&command.words[program.at + 1..]).min(program.sure)).max()
         };
         let found = self.all.iter().filter_map(of_command).max().unwrap_or(Found::No);
         let is_in_text = || self.texts.iter().any(|text| pattern.is_named_in(text));
@@ -126,14 +203,11 @@ impl Commands {
         self.hides_some |= script.hides_commands;
         for variant in script.variants(MAX_VARIANTS) {
             script.assigned(&variant).for_each(|(name, value)| self.variable(name, value));
-            let commands = script.commands(&variant);
-            for (at, text) in &script.read {
-                let program = commands.get(*at).and_then(|words| words.first()?.as_deref()).map(name);
-                if program.is_none_or(|program| !is_one_of(PLAIN, &program)) {
-                    self.texts.push(text.clone());
-                }
+            for (at, words) in script.commands(&variant).into_iter().enumerate() {
+                let read = script.read.iter().filter(|(place, _)| *place == at);
+                let read: Vec<&HereText> = read.map(|(_, text)| text).collect();
+                self.command(words, &read, depth, sure);
             }
-            commands.into_iter().for_each(|words| self.command(words, depth, sure));
         }
     }
 
@@ -142,23 +216,34 @@ impl Commands {
         match value {
             _ if name.starts_with("GIT_CONFIG") => self.hides_some = true,
             _ if !is_run(name) => {}
-            Some(value) => self.texts.push(value),
+            Some(value) => self.texts.push(Text::new(value)),
             None => self.hides_some = true,
         }
     }
 
-    fn command(&mut self, mut words: Vec<Word>, depth: usize, sure: Found) {
+    /// `read` are the texts of the script that it reads.
+    fn command(&mut self, mut words: Vec<Word>, read: &[&HereText], depth: usize, sure: Found) {
         let Some((program, arguments)) = words.split_first() else { return };
-        let Some(program) = program.as_deref().filter(|program| !is_pattern(program)).map(name) else {
+        let program = program.as_deref().filter(|program| !is_pattern(program)).map(name);
+        if program.as_ref().is_none_or(|program| !is_one_of(PLAIN, program)) {
+            self.texts.extend(read.iter().map(|read| Text::new(read.text.clone())));
+        }
+        let Some(program) = program else {
             self.hides_some = true;
             return;
         };
-        self.scripts_of(&program, arguments, depth, sure);
+        self.scripts_of(&program, (arguments, read), depth, sure);
+        if is_wrapper(&program) {
+            put_in_by_xargs(&mut words);
+        }
+        let arguments = &words[1..];
         let mut programs = vec![Found::No; words.len()];
         programs[0] = sure;
         match &*program {
+            // It only looks where the program is.
+            "command" if arguments.first().is_some_and(|word| word.as_deref().is_some_and(only_looks)) => {}
             wrapper if is_wrapper(wrapper) || FINDERS.contains(&wrapper) => {
-                self.wrapped(wrapper, &words, &mut programs, depth);
+                self.wrapped(wrapper, (&words, read), &mut programs, depth);
             }
             // A file that it runs, and what that runs.
             shell if SHELLS.contains(&shell) => programs[1..].fill(Found::Maybe),
@@ -166,24 +251,29 @@ impl Commands {
             _ => {
                 programs[1..].fill(Found::Maybe);
                 let texts = arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace));
-                self.texts.extend(texts.cloned());
+                self.texts.extend(texts.cloned().map(Text::new));
             }
         }
-        if program == "xargs" {
-            // What it reads.
-            words.push(None);
-        }
+        let programs = programs.into_iter().enumerate().filter(|(_, sure)| *sure > Found::No);
+        let programs = programs.filter_map(|(at, sure)| Some(Program { at, name: name(words[at].as_deref()?), sure }));
+        let programs = programs.collect();
         self.all.push(Command { words, programs });
     }
 
     /// Which arguments of a wrapper are the program that it runs depends on its options.
-    fn wrapped(&mut self, wrapper: &str, words: &[Word], programs: &mut [Found], depth: usize) {
+    fn wrapped(&mut self, wrapper: &str, (words, read): (&[Word], &[&HereText]), programs: &mut [Found], depth: usize) {
         self.hides_some |= words.len() > MAX_WRAPPED;
         let sure = programs[0];
-        for at in 1..words.len().min(MAX_WRAPPED) {
-            programs[at] = if is_wrapper(wrapper) { wrapped_at(words, at) } else { found_at(words, at) }.min(sure);
-            if let Some(inner) = words[at].as_deref().map(name).filter(|_| programs[at] > Found::No) {
-                self.scripts_of(&inner, &words[at + 1..], depth, programs[at]);
+        let names: Vec<String> =
+            words.iter().take(MAX_WRAPPED).map(|word| word.as_deref().map(name).unwrap_or_default()).collect();
+        for at in 1..names.len() {
+            let (found, is_first) =
+                if is_wrapper(wrapper) { wrapped_at(words, &names, at) } else { found_at(words, at) };
+            programs[at] = found.min(sure);
+            match words[at].as_ref().filter(|_| programs[at] > Found::No) {
+                Some(_) => self.scripts_of(&names[at], (&words[at + 1..], read), depth, programs[at]),
+                // The program, or a value of an option before it.
+                None => self.hides_some |= words[at].is_none() && is_first,
             }
         }
         let mut before = None;
@@ -203,7 +293,7 @@ impl Commands {
     }
 
     /// What a shell, or git, is told to run.
-    fn scripts_of(&mut self, program: &str, arguments: &[Word], depth: usize, sure: Found) {
+    fn scripts_of(&mut self, program: &str, (arguments, read): (&[Word], &[&HereText]), depth: usize, sure: Found) {
         let has_option = |letter| arguments.iter().flatten().any(|word| is_cluster(word, letter));
         let (options, rest): (Vec<&Word>, Vec<&Word>) =
             arguments.iter().partition(|word| word.as_deref().is_some_and(|word| word.starts_with('-')));
@@ -219,7 +309,14 @@ impl Commands {
                     |option: &String| option.trim_start_matches('-').contains(['o', 's']) || option.starts_with("--");
                 let takes_more = options.iter().copied().flatten().any(takes_more);
                 let is_file = |word: &&Word| word.as_deref().is_some_and(|word| !word.starts_with("/dev/"));
-                self.hides_some |= takes_more || !rest.first().is_some_and(is_file);
+                if !takes_more && rest.first().is_some_and(is_file) {
+                    return;
+                }
+                let is_seen = !read.is_empty() && read.iter().all(|read| read.is_whole);
+                self.hides_some |= !is_seen;
+                let is_sure = is_seen && options.is_empty() && rest.is_empty();
+                let sure = if is_sure { sure } else { sure.min(Found::Maybe) };
+                read.iter().for_each(|read| self.script(&read.text, depth + 1, sure));
             }
             "source" | "." => {
                 self.hides_some |= rest.iter().any(|word| word.as_deref().is_none_or(|word| word.starts_with("/dev/")));
@@ -238,7 +335,7 @@ impl Commands {
                 let settings = rest.into_iter().flatten().filter_map(|word| word.split_once('='));
                 settings.for_each(|(name, value)| self.variable(name, Some(value.to_owned())));
             }
-            _ => {}
+            _ => self.hides_some = self.hides_some || may_run_others(program, arguments, read),
         }
     }
 
@@ -248,18 +345,68 @@ impl Commands {
         for word in arguments {
             let known = word.as_deref().unwrap_or_default();
             let setting = known.split_once('=').filter(|(name, _)| before == "-c" || is_run(name));
-            self.texts.extend(setting.map(|(_, value)| value.to_owned()));
+            self.texts.extend(setting.map(|(_, value)| Text::new(value.to_owned())));
             // An alias may be any of git's commands.
             self.hides_some |= before == "-c" && word.is_none();
             self.hides_some |= known.starts_with("alias.") || known.starts_with("--config-env");
+            // `git grep -O'git push'`
+            self.texts.extend(
+                known.strip_prefix("-O").filter(|pager| pager.contains(' ')).map(|pager| Text::new(pager.to_owned())),
+            );
             before = known;
         }
-        if arguments.iter().flatten().any(|word| is_one_of(GIT_RUNS, word)) {
+        let command = command_of_git(arguments);
+        self.hides_some = self.hides_some || command.is_some_and(|command| !is_one_of(GIT_OWN, command));
+        if command == Some("config") || arguments.iter().flatten().any(|word| is_one_of(GIT_RUNS, word)) {
             self.hides_some |= arguments.iter().any(Option::is_none);
             let known: Vec<&str> = arguments.iter().flatten().map(String::as_str).collect();
-            self.texts.push(known.join(" "));
+            self.texts.push(Text::new(known.join(" ")));
         }
     }
+}
+
+/// The word behind `git` and its options, if that is known.
+fn command_of_git(arguments: &[Word]) -> Option<&str> {
+    let mut words = arguments.iter().map(Option::as_deref);
+    loop {
+        match words.next()?? {
+            option if GIT_WITH_VALUE.contains(&option) => drop(words.next()?),
+            option if option.starts_with('-') => {}
+            command => return Some(command),
+        }
+    }
+}
+
+/// Makes unknown what `xargs` puts in: behind its command, or where its `-I` says.
+fn put_in_by_xargs(words: &mut Vec<Word>) {
+    let Some(at) = words.iter().position(|word| word.as_deref().is_some_and(|word| name(word) == "xargs")) else {
+        return;
+    };
+    let mut before = "".to_owned();
+    let mut place: Option<String> = None;
+    for word in &mut words[at + 1..] {
+        let Some(known) = word.clone() else { continue };
+        if let Some(place) = &place
+            && known.contains(&**place)
+        {
+            *word = None;
+        }
+        let short = known.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        let given = short.and_then(|letters| letters.split_once(['I', 'J'])).map(|(_, given)| given);
+        match known.strip_prefix("--replace=").or(given) {
+            Some("") => {}
+            Some(given) => place = Some(given.to_owned()),
+            None if before.starts_with('-') && before.ends_with(['I', 'J']) => place = Some(known.clone()),
+            None => place = known.strip_prefix("-i").map(|_| "{}".to_owned()).or(place),
+        }
+        before = known;
+    }
+    words.push(None);
+}
+
+/// `command -v`
+fn only_looks(option: &str) -> bool {
+    is_cluster(option, 'v') || is_cluster(option, 'V')
 }
 
 /// Whether the value of a variable or option is run: `GIT_SSH_COMMAND`, `--upload-pack`
@@ -271,44 +418,56 @@ fn is_wrapper(program: &str) -> bool {
     WRAPPERS.contains(&program) || program == "ssh"
 }
 
-/// Whether a wrapper's argument is the program that it runs.
-fn wrapped_at(words: &[Word], at: usize) -> Found {
+/// Whether a wrapper's argument is the program that it runs, and whether nothing before it can be that.
+fn wrapped_at(words: &[Word], names: &[String], at: usize) -> (Found, bool) {
     let mut has_operand = false;
     let mut is_value = false;
-    for word in &words[..at] {
-        // What a variable holds may be options, and the program.
-        let Some(word) = word.as_deref() else { return Found::Maybe };
-        let called = name(word);
-        let is_wrapper = is_wrapper(&called);
+    let mut may_be_behind = false;
+    let mut wrapper = "";
+    let mut option = "";
+    let is_surely_value = |wrapper: &str, option: &str| {
+        let values = WITH_VALUE.iter().find(|(name, _)| *name == wrapper).map_or("", |(_, options)| options);
+        is_one_of(values, option)
+    };
+    for (word, called) in words[..at].iter().zip(names) {
+        let Some(word) = word.as_deref() else {
+            if is_value && is_surely_value(wrapper, option) {
+                is_value = false;
+                continue;
+            }
+            // What a variable holds may be options, and the program.
+            return (Found::Maybe, false);
+        };
+        let is_wrapper = is_wrapper(called);
         let is_option = word.starts_with('-');
         let is_known = is_option || is_wrapper || is_value || has_operand || word.contains('=');
         if !is_known && !word.starts_with(|c: char| c.is_ascii_digit()) {
-            return Found::Maybe;
+            return (Found::Maybe, false);
         }
-        has_operand = is_wrapper && WITH_OPERAND.contains(&&*called) || has_operand && is_option;
-        is_value = is_option && !word.contains('=') && word != "--";
+        may_be_behind |= is_value && !is_option && !is_wrapper && !is_surely_value(wrapper, option);
+        has_operand = is_wrapper && WITH_OPERAND.contains(&called.as_str()) || has_operand && is_option;
+        // `xargs -n1`
+        let has_value = wrapper == "xargs" && word.len() > 2 && !word.ends_with('I') || word.contains('=');
+        is_value = is_option && !has_value && word != "--";
+        option = word;
+        if is_wrapper {
+            wrapper = called;
+        }
     }
-    if is_value { Found::Maybe } else { Found::Surely }
+    // Without a program, `xargs` only shows what it reads.
+    let only_shows = wrapper == "xargs" && at + 1 == words.len();
+    let is_other = has_operand || may_be_behind || is_value && is_surely_value(wrapper, option) || only_shows;
+    (if is_value { Found::Maybe } else { Found::Surely }, !is_other)
 }
 
-fn found_at(words: &[Word], at: usize) -> Found {
+fn found_at(words: &[Word], at: usize) -> (Found, bool) {
     let is_behind = words[at - 1].as_deref().is_some_and(|before| FINDERS_OPTIONS.contains(&before));
-    if is_behind { Found::Surely } else { Found::No }
+    (if is_behind { Found::Surely } else { Found::No }, is_behind)
 }
 
 /// A program's name, as file systems that fold case and Windows have it.
 fn name(program: &str) -> String {
     name_of(&program.to_lowercase()).to_owned()
-}
-
-/// Whether a word is that program, whose name is in lower case.
-fn is_program(word: &str, program: &str) -> bool {
-    let split =
-        |word: &'_ str, from_end: usize| word.len().checked_sub(from_end).filter(|at| word.is_char_boundary(*at));
-    let end = split(word, 4).filter(|at| word[*at..].eq_ignore_ascii_case(".exe")).unwrap_or(word.len());
-    let word = &word[..end];
-    split(word, program.len())
-        .is_some_and(|at| word[at..].eq_ignore_ascii_case(program) && (at == 0 || word[..at].ends_with(['/', '\\'])))
 }
 
 /// The words of a rule for commands.
@@ -329,18 +488,21 @@ impl CommandPattern {
     }
 
     /// Whether a text in any language names the program and, soon after it, the words.
-    fn is_named_in(&self, text: &str) -> bool {
-        let is_part = |c: char| c.is_alphanumeric() || "-_+./\\".contains(c);
-        let words: Vec<&str> = text.split(|c| !is_part(c)).filter(|word| !word.is_empty()).collect();
+    fn is_named_in(&self, Text { text, lower, words }: &Text) -> bool {
         let goes_on = |at: usize| {
             let mut from = at + 1;
             self.words.iter().all(|wanted| {
-                let near = words.iter().skip(from).take(MAX_APART).position(|word| word == wanted);
+                // `s/x/git push/e`
+                let is_it = |word: &Range<usize>| {
+                    let word = &text[word.clone()];
+                    word == wanted || word.split(['/', '\\']).any(|part| part == wanted)
+                };
+                let near = words.iter().skip(from).take(MAX_APART).position(|(word, _)| is_it(word));
                 from += near.unwrap_or_default() + 1;
                 near.is_some()
             })
         };
-        words.iter().enumerate().any(|(at, word)| is_program(word, &self.program) && goes_on(at))
+        words.iter().enumerate().any(|(at, (_, name))| lower[name.clone()] == self.program && goes_on(at))
     }
 
     /// Whether a program's arguments begin with the words behind the program; between them options may stand, with their

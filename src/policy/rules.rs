@@ -107,6 +107,8 @@ enum Whom {
 #[derive(Debug)]
 struct Pattern {
     text: String,
+    /// What comes before anything that a glob gives a meaning.
+    start: String,
     matcher: Matcher,
 }
 
@@ -183,7 +185,7 @@ struct Asked<'r> {
     request: &'r PolicyRequest<'r>,
     owned: &'r [Pattern],
     commands: Option<Commands>,
-    /// `None`: no address, or not surely one of this host.
+    /// `None`: no address, or nobody knows of which host.
     host: Option<Host>,
 }
 
@@ -205,6 +207,7 @@ impl Asked<'_> {
                 // Which of them it is is plain from the line.
                 are_covered(self.request.detail, &patterns).then(|| self.found(rule).1).flatten()
             }
+            PolicySubject::Hosts if self.host.as_ref().is_some_and(|host| !host.is_sure) => None,
             _ => self.found(rule).1,
         };
         match rule.word {
@@ -270,11 +273,18 @@ impl Pattern {
             None => Matcher::Words(CommandPattern::new(&text)),
             Some(glob) => Matcher::Glob(glob.ok()),
         };
-        Self { text, matcher }
+        let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_./".contains(c))).unwrap_or(text.len());
+        let start = text[..end].to_owned();
+        Self { text, start, matcher }
     }
 
     fn matches(&self, text: &str) -> bool {
-        matches!(&self.matcher, Matcher::Glob(Some(glob)) if glob.is_match(text))
+        let begins = || {
+            text.as_bytes()
+                .get(..self.start.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(self.start.as_bytes()))
+        };
+        matches!(&self.matcher, Matcher::Glob(Some(glob)) if begins() && glob.is_match(text))
     }
 
     /// A folder includes everything below it.
@@ -283,7 +293,7 @@ impl Pattern {
         ends.into_iter().any(|end| path.get(..end).is_some_and(|above| self.matches(above)))
     }
 
-    fn is_host(&self, Host { name, port, .. }: &Host) -> bool {
-        self.matches(name) || self.matches(&format!("{name}:{port}"))
+    fn is_host(&self, Host { names, port, .. }: &Host) -> bool {
+        names.iter().any(|name| self.matches(name) || self.matches(&format!("{name}:{port}")))
     }
 }

@@ -17,9 +17,17 @@ pub(super) struct Script {
     /// `NAME=value`, before commands and alone.
     assignments: Vec<Vec<Piece>>,
     /// What commands, by their places, read from the script itself.
-    pub(super) read: Vec<(usize, String)>,
+    pub(super) read: Vec<(usize, HereText)>,
     /// It has text that runs commands and was not parsed.
     pub(super) hides_commands: bool,
+}
+
+/// What a command reads from the script.
+#[derive(Debug)]
+pub(super) struct HereText {
+    pub(super) text: String,
+    /// It reads just that: nothing in it is put in by the shell, and no other input takes its place.
+    pub(super) is_whole: bool,
 }
 
 /// The parser calls itself for each; more of them in one another are more than a small stack takes.
@@ -102,7 +110,11 @@ impl Script {
             NodeKind::Command { assignments, words, redirects } => {
                 self.simple_command(assignments, words, scope, inner);
                 if let Some(at) = self.commands.len().checked_sub(1).filter(|_| !words.is_empty()) {
-                    self.read.extend(redirects.iter().filter_map(|redirect| Some((at, here_text(redirect)?))));
+                    let inputs = redirects.iter().filter(|redirect| is_input(redirect)).count();
+                    let texts = redirects.iter().filter_map(here_text);
+                    self.read.extend(
+                        texts.map(|(text, is_plain)| (at, HereText { text, is_whole: is_plain && inputs == 1 })),
+                    );
                 }
                 inner.extend(redirects.iter().map(here));
             }
@@ -192,6 +204,13 @@ impl Script {
         }
         if !given.is_empty() {
             self.variables.command(&given, scope);
+            let is_named = |name: &str| given[0] == [Piece::Text(name.to_owned())];
+            let (values, given) = if ASSIGNING.iter().any(|name| is_named(name)) {
+                given.into_iter().partition(|word| sets_variable(word))
+            } else {
+                (Vec::new(), given)
+            };
+            self.assignments.extend(values);
             self.commands.push(given);
         }
         inner.extend(assignments.iter().chain(words).map(|node| (node, scope)));
@@ -235,14 +254,34 @@ impl Script {
     }
 }
 
-/// The text of `<<E` and `<<<`.
-fn here_text(redirect: &Node) -> Option<String> {
+/// Whether a word is `NAME=value` with a value that is known only when the command runs.
+fn sets_variable(word: &[Piece]) -> bool {
+    let [Piece::Text(text), _, ..] = word else { return false };
+    let name = text.split_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
+}
+
+fn is_input(redirect: &Node) -> bool {
     match &redirect.kind {
-        NodeKind::HereDoc { content, .. } => Some(content.clone()),
-        NodeKind::Redirect { op, target, .. } if op == "<<<" => Variant::default().word(&pieces(target)),
+        NodeKind::HereDoc { .. } => true,
+        NodeKind::Redirect { op, .. } => op.starts_with('<'),
+        _ => false,
+    }
+}
+
+/// The text of `<<E` and `<<<`, and whether the shell puts nothing into it.
+fn here_text(redirect: &Node) -> Option<(String, bool)> {
+    match &redirect.kind {
+        NodeKind::HereDoc { content, quoted, .. } => {
+            Some((content.clone(), *quoted || !content.contains(['$', '`', '\\'])))
+        }
+        NodeKind::Redirect { op, target, .. } if op == "<<<" => Some((Variant::default().word(&pieces(target))?, true)),
         _ => None,
     }
 }
+
+/// Programs that take `NAME=value` before the program that they run, or alone.
+const ASSIGNING: [&str; 4] = ["env", "sudo", "doas", "export"];
 
 /// The commands of a chain, which the parser may have put into its first one.
 fn unfolded(items: &[ListItem]) -> Vec<(&Node, Option<ListOperator>)> {

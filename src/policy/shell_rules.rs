@@ -64,7 +64,17 @@ pub(super) const WRAPPERS: [&str; 36] = [
 pub(super) const SHELLS: [&str; 11] =
     ["sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh"];
 /// git's options that have the next word as their value.
-pub(super) const GIT_WITH_VALUE: [&str; 6] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"];
+pub(super) const GIT_WITH_VALUE: [&str; 9] = [
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--config-env",
+    "--attr-source",
+    "--shallow-file",
+    "--super-prefix",
+];
 /// Scripts in scripts, and programs that run others.
 pub(super) const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 16;
