@@ -25,7 +25,7 @@ use crate::settings::{HookPoint, HookSettings};
 
 /// How often hooks may send an agent back to work in one piece of work.
 const MOST_HOLDS: usize = 3;
-/// Most bytes of a hook's answer.
+/// Most bytes of each of a hook's streams.
 const MAX_ANSWER: u64 = 1 << 20;
 /// Most bytes of a reason or an addition that the model reads.
 const MAX_SAID: usize = 16 * 1024;
@@ -339,7 +339,6 @@ impl Hook {
         let ended = command.run(self.settings.timeout, cancel.clone().wait()).await;
         let ended = ended.map_err(|error| format!("it cannot be run: {error}"))?;
         match ended.exit_code {
-            Some(0) if ended.output_bytes > MAX_ANSWER => Err("its answer is larger than 1 MiB".to_owned()),
             Some(0) => Answer::read(&ended.output, self.point),
             Some(DENIED) => {
                 let reason = ended.errors.trim();

@@ -55,7 +55,9 @@ fn a_hook_that_gives_no_usable_answer_has_denied() {
         ("echo broken >&2; exit 1", "", Some("exit code 1: broken")),
         ("kill -9 $$", "", Some("it was ended by signal 9")),
         ("sleep 60 & wait", "timeout = \"300ms\"\n", Some("it took too long")),
-        ("yes '{}' | head -c 3000000", "", Some("its answer is larger than 1 MiB")),
+        ("yes '{}' | head -c 3000000", "", Some("it printed more than 1 MiB")),
+        ("yes '{}' | head -c 3000000 >&2", "", Some("it printed more than 1 MiB")),
+        ("trap '' TERM; yes", "", Some("it printed more than 1 MiB")),
     ] {
         let repo = repo("pre_tool_use", more, script);
         let output = play(&repo, WRITES, "allow");

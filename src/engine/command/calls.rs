@@ -23,7 +23,7 @@ use tokio::time::sleep;
 
 use super::chats::is_session_id;
 use super::environment;
-use super::run::{Ended, Output, run_limited};
+use super::run::{Ended, MAX_OUTPUT, Output, run_limited};
 use super::spool::{Spool, Tail};
 use crate::engine::{Approval, Fact, NO_ANSWER, Reply, Request, ToolCall, spawn};
 use crate::env::files::open_regular;
@@ -267,7 +267,7 @@ impl ToolHost {
         command.args(arguments).env_clear().envs(variables).envs(self.context.marks.iter().cloned());
         command.current_dir(directory);
         let kinds = ["stdout", "stderr"].map(|kind| format!("{call}.{kind}"));
-        let output = Output { spool: &self.spool, stdout: &kinds[0], stderr: &kinds[1] };
+        let output = Output { spool: &self.spool, stdout: &kinds[0], stderr: &kinds[1], most: MAX_OUTPUT };
         let (ended, is_timeout) = run_limited(command, Stdio::null(), &output, limit, stop).await?;
         let [stdout, stderr] =
             kinds.each_ref().map(|kind| (self.spool.last_text(kind, Finished::SHOWN), self.spool.len(kind)));

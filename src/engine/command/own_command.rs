@@ -10,7 +10,7 @@ use tokio::process;
 use tokio::sync::watch;
 
 use super::environment;
-use super::run::{Ended, Output, run_limited};
+use super::run::{Ended, MAX_OUTPUT, Output, run_limited};
 use super::spool::Spool;
 use crate::engine::process_group::Mark;
 use crate::program::{Program, Programs, Variables};
@@ -32,7 +32,7 @@ pub(crate) struct OwnCommand<'a> {
     /// squad's local folder, and the name under which its output is kept there.
     pub(crate) local: &'a Path,
     pub(crate) session: &'a str,
-    /// What it reads. Its two streams are kept apart then.
+    /// What it reads. Its two streams are kept apart then, and all of each is wanted: it ends if one is longer than `kept`.
     pub(crate) input: Option<&'a str>,
     /// Bytes of the end of each stream that are returned.
     pub(crate) kept: u64,
@@ -67,7 +67,8 @@ impl OwnCommand<'_> {
             Some(text) => (Stdio::from(File::open(spool.write_prompt(text)?)?), ERRORS),
             None => (Stdio::null(), OUTPUT),
         };
-        let output = Output { spool: &spool, stdout: OUTPUT, stderr };
+        let most = if self.input.is_some() { self.kept } else { MAX_OUTPUT };
+        let output = Output { spool: &spool, stdout: OUTPUT, stderr, most };
         let began = Instant::now();
         let (stop, stopped) = watch::channel(false);
         let mut running = std::pin::pin!(run_limited(command, input, &output, limit, &stopped));

@@ -16,7 +16,8 @@ const GRACE: Duration = Duration::from_secs(if cfg!(windows) { 0 } else { 5 });
 /// How often its output is read.
 const READ_INTERVAL: Duration = Duration::from_millis(40);
 /// Maximum bytes of each output stream.
-const MAX_OUTPUT: u64 = 256 * 1024 * 1024;
+pub(super) const MAX_OUTPUT: u64 = 256 * MIB;
+const MIB: u64 = 1024 * 1024;
 
 /// How a process ended.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct Output<'a> {
     pub(super) spool: &'a Spool,
     pub(super) stdout: &'a str,
     pub(super) stderr: &'a str,
+    /// Maximum bytes of each stream.
+    pub(super) most: u64,
 }
 
 /// Reads a process's output, at intervals while it runs and once after it has ended.
@@ -61,25 +64,33 @@ pub(super) async fn run(
     drop(command);
     let mut ticks = interval(READ_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let ended = loop {
+    let prints_too_much = || [output.stdout, output.stderr].iter().any(|kind| output.spool.len(kind) > output.most);
+    let (status, stop_reason) = loop {
         tokio::select! {
-            status = child.wait() => break Ok(status?),
-            () = stopped(stop) => break Err("it was stopped".to_owned()),
+            status = child.wait() => {
+                let status = status?;
+                // It may have ended between two looks.
+                break (status, prints_too_much().then(|| too_much(output.most)));
+            }
+            () = stopped(stop) => {
+                break (end(&mut child, &mut group).await?, Some("it was stopped".to_owned()));
+            }
             _ = ticks.tick() => reader.read().await,
         }
-        if [output.stdout, output.stderr].iter().any(|kind| output.spool.len(kind) > MAX_OUTPUT) {
-            break Err(format!("it printed more than {} MiB", MAX_OUTPUT / 1024 / 1024));
+        if prints_too_much() {
+            // With time to end, it would go on printing.
+            break (group.kill(&mut child).await?, Some(too_much(output.most)));
         }
-    };
-    let (status, stop_reason) = match ended {
-        Ok(status) => (status, None),
-        Err(reason) => (end(&mut child, &mut group).await?, Some(reason)),
     };
     let duration = started.elapsed();
     end_remaining(&mut group).await;
     reader.read().await;
     let (code, signal) = (status.code(), signal_of(status));
     Ok(Ended { code, signal, duration, stop_reason })
+}
+
+fn too_much(most: u64) -> String {
+    format!("it printed more than {} MiB", most / MIB)
 }
 
 /// Like [`run`], and ends the process after `limit`. Also returns whether that ended it.

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::calls::{Calls, TurnContext};
 use super::chats::{Chat, is_chat_id, is_session_id, printed_id};
 use super::output::Stream;
-use super::run::{Ended, Output, OutputReader, run};
+use super::run::{Ended, MAX_OUTPUT, Output, OutputReader, run};
 use super::served;
 use super::spool::Spool;
 use super::stream::StreamParser;
@@ -256,7 +256,7 @@ impl Turn {
                 let program = self.shared.chat_program().map_err(|error| error.to_string())?;
                 let arguments = arguments.expand(&self.values(None, is_unrestricted));
                 let command = self.command(&program, arguments, is_unrestricted, spool);
-                let output = Output { spool, stdout: "create-chat", stderr: "stderr" };
+                let output = Output { spool, stdout: "create-chat", stderr: "stderr", most: MAX_OUTPUT };
                 let ended =
                     run(command, Stdio::null(), &output, stop, ()).await.map_err(|error| self.cannot_start(&error))?;
                 if ended.code != Some(0) {
@@ -377,7 +377,7 @@ impl Turn {
     ) -> Result<Ended, String> {
         let profile = &self.shared.profile;
         let path = spool.write_prompt(prompt).map_err(|error| format!("cannot store its prompt: {error}"))?;
-        let output = Output { spool, stdout: "stdout", stderr: "stderr" };
+        let output = Output { spool, stdout: "stdout", stderr: "stderr", most: MAX_OUTPUT };
         let mut uses_file = !fits_argument(prompt) || !fits_argument(task);
         loop {
             let reference = format!("Read the file {}: it is your complete message. Do what it says.", path.display());
