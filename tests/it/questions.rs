@@ -314,6 +314,11 @@ fn what_is_kept_is_not_asked_again() {
         assert_eq!(child.wait().expect("it ends").code(), Some(if asks { 5 } else { 0 }), "{}", person.screen);
         assert_eq!(person.screen.contains("y yes, once"), asks, "{}", person.screen);
     }
+    // Another repository at this place has another id.
+    let id = repo.read(".git/squad/project");
+    repo.write(".git/squad/project", &"0".repeat(id.len()));
+    assert!(judged("cat b.txt").starts_with("ask"), "{own}");
+    repo.write(".git/squad/project", &id);
     assert_eq!(repo.squad(&["policy", "remove", "cat"]).code, 0);
     assert!(judged("cat b.txt").starts_with("ask"));
     assert_eq!(repo.squad(&["policy", "remove", "cat"]).code, 2);

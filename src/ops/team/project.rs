@@ -65,12 +65,20 @@ impl Project {
 
     /// What a person has allowed in this project's later runs too.
     pub(crate) fn kept_rules(&self) -> Vec<String> {
-        self.settings.policy.kept.get(&self.folder.root.display().to_string()).cloned().unwrap_or_default()
+        // Whoever has kept something has needed the id.
+        let key = projects::has_project_id(self).then(|| self.kept_key());
+        key.and_then(|key| self.settings.policy.kept.get(&key)).cloned().unwrap_or_default()
+    }
+
+    /// The place, for people who read it, and the id: another repository at the same place has other rules.
+    fn kept_key(&self) -> String {
+        let id = projects::project_id(self).unwrap_or_default();
+        format!("{} {}", self.folder.root.display(), id.trim_end_matches('/'))
     }
 
     /// The setting that holds them.
     pub(crate) fn kept_name(&self) -> String {
-        format!("policy.kept.{}", self.folder.root.display())
+        format!("policy.kept.{}", self.kept_key())
     }
 
     /// For commands that look at what is recorded; see [`Workspace::find_or_recorded`].
