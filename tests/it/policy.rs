@@ -150,6 +150,28 @@ fn a_test_says_what_a_run_does() {
     for (host, answer) in [("10.0.0.1", "deny"), ("10.0.0.1:80", "deny"), ("a.evil.com", "deny"), ("good.com", "ask")] {
         assert_eq!(judged(&repo, &[host, "--as", "address"]).0, answer, "{host}");
     }
+    // Without `--as`, each is what it most likely is.
+    repo.write("there.com", "");
+    for (what, kind) in [
+        ("a.evil.com", "address"),
+        ("good.com:8080", "address"),
+        ("unknown.zz:443", "address"),
+        ("10.0.0.1", "address"),
+        ("[::1]", "address"),
+        ("localhost", "address"),
+        ("localhost:80", "address"),
+        ("https://good.com/a", "address"),
+        ("there.com", "path"),
+        ("good.com/a", "path"),
+        ("main.rs", "path"),
+        ("README.md", "path"),
+        ("a.test.ts", "path"),
+        ("src:80/a", "path"),
+        ("deploy", "command"),
+        ("ping good.com", "command"),
+    ] {
+        assert_eq!(judged(&repo, &[what]).1["as"], kind, "{what}");
+    }
     let output = repo.squad(&["policy", "test", "ls", "--agent", "nobody"]);
     assert_eq!(output.code, 2, "{output}");
 }
@@ -251,7 +273,11 @@ fn a_rule_without_effect_is_said_where_it_stands() {
 fn a_rule_that_asks_is_not_answered_by_what_was_kept() {
     let repo = TestRepo::with_small_team();
     let root = repo.root().canonicalize().expect("a folder");
-    repo.write(OWN, &format!("[policy.kept]\n{:?} = [\"writes in this project\"]\n", root.display().to_string()));
+    let id = "0123456789abcdef".repeat(2);
+    repo.write(".git/squad/project", &id);
+    let project = format!("{} {id}", root.display());
+    repo.write(OWN, &format!("[policy.kept]\n{project:?} = [\"writes in this project\"]\n"));
+    assert_eq!(judged(&repo, &["src/a.txt"]).0, "allow");
     repo.write(".squad/config.toml", "[policy]\nwrites.ask = [\"infra/**\"]\n");
     for (mode, expected) in [("deny", &[][..]), ("allow", &["src/a.txt"])] {
         let (output, files) = play(&repo, &STEPS[..2], mode);

@@ -1,9 +1,10 @@
 //! How a command, a path, an address or a tool is judged, and by which rule.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use crate::env::{ProjectPath, follow};
-use crate::model::{Access, Slug, Tier, list};
+use crate::model::{Access, Slug, Tier, host_name, list};
 use crate::ops::Project;
 use crate::policy::{
     PathScope, Permissions, PolicyRequest, Ruling, always_rules, commands_in, forbidden, names_git, ruling,
@@ -58,15 +59,28 @@ impl Kind {
 
     /// What a text most likely is.
     pub(crate) fn of(what: &str, project: &Project) -> Self {
-        let is_path = !what.contains(char::is_whitespace)
-            && (what.contains(['/', '.']) || project.folder.root.join(what).exists());
         // A command may name an address.
+        let is_word = !what.contains(char::is_whitespace);
+        let is_there = project.folder.root.join(what).exists();
         match what {
-            _ if what.contains("://") && !what.contains(char::is_whitespace) => Self::Address,
-            _ if is_path => Self::Path,
+            _ if is_word && (what.contains("://") || !is_there && is_host(what)) => Self::Address,
+            _ if is_word && (is_there || what.contains(['/', '.'])) => Self::Path,
             _ => Self::Command,
         }
     }
+}
+
+/// Whether a word looks like a host, with or without a port, and not like a file.
+fn is_host(word: &str) -> bool {
+    // Those that no file ends in: `.md` and `.rs` are countries.
+    const DOMAINS: [&str; 12] =
+        ["com", "org", "net", "io", "dev", "ai", "app", "cloud", "edu", "gov", "example", "internal"];
+    let (name, port) = word.rsplit_once(':').unwrap_or((word, ""));
+    let has_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(name) = host_name(if has_port { name } else { word }) else { return false };
+    let is_address = name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok();
+    let ends_like_one = name.rsplit_once('.').is_some_and(|(_, end)| DOMAINS.contains(&end));
+    has_port || is_address || ends_like_one || name == "localhost"
 }
 
 /// Judges as a run in this mode does for an agent that may change files. `directory` is where a relative path starts.
