@@ -68,7 +68,8 @@ impl Args {
         match command {
             Command::List => show(context, &units.iter().collect::<Vec<_>>()),
             Command::Approve { which, yes } => {
-                let chosen = which.of(&units, |state| state != State::Approved)?;
+                let units: Vec<Unit> = units.into_iter().filter(|unit| unit.state != State::Removed).collect();
+                let chosen = which.of(&units, |state| matches!(state, State::New | State::Changed))?;
                 if !chosen.is_empty() && !context.ui.json() {
                     show(context, &chosen);
                 }
@@ -143,6 +144,7 @@ fn show(context: &mut Context<'_>, units: &[&Unit]) {
             State::New => "not approved",
             State::Changed => "changed since you approved it",
             State::Approved => "approved",
+            State::Removed => "approved, and not there any more",
         };
         ui.data(&format!("{}  {state}", printable_line(&unit.name)));
         for (name, value, origin) in &unit.entries {

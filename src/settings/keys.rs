@@ -481,6 +481,13 @@ pub(super) fn changed(name: &str, origin: &Origin) -> Problem {
     Problem { severity: Severity::Error, ..unusable(name, reason, origin).hint(hint) }
 }
 
+/// It may have been there to deny something, and a person meant it.
+pub(super) fn removed(name: &str, origin: &Origin) -> Problem {
+    let message = format!("`{name}`, which you approved, is not there any more, and has no effect");
+    let hint = format!("if that is meant, `squad trust revoke {name}`");
+    problem(origin, "config-removed", message).hint(hint)
+}
+
 const OWN: &str = "set it in your own configuration file or with its SQUAD_ variable";
 const APPROVE: &str = "`squad trust` shows what it would do, and approves it; or set it in your own configuration file";
 

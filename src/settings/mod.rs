@@ -77,6 +77,8 @@ pub(crate) struct Trusted {
     pub(crate) approved: BTreeSet<String>,
     /// As something else than it is now.
     pub(crate) changed: BTreeSet<String>,
+    /// The repository brings nothing of these names any more.
+    pub(crate) removed: BTreeSet<String>,
 }
 
 /// The effective settings.
@@ -700,6 +702,11 @@ pub(crate) fn restricted(layer: &Layer) -> BTreeMap<String, Vec<(String, toml::V
         }
     }
     found
+}
+
+/// What a user has approved and the repository, whose settings stand in `file`, does not bring any more.
+pub(crate) fn removed(name: &str, file: String) -> Problem {
+    keys::removed(name, &Origin::Project(file, 0))
 }
 
 /// Whether a value is only shown when asked for by its name.

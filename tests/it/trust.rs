@@ -163,6 +163,72 @@ fn what_changes_has_to_be_approved_again() {
     assert_eq!(changed(&repo), ["engine.copilot.path changed", "engines.mine changed"]);
 }
 
+/// Each kind of thing that was approved × how it goes away. A guard that vanished is said until somebody takes its
+/// approval back, and nothing of that is approved by the way.
+#[test]
+fn what_was_approved_and_is_gone_is_said() {
+    let hook = "[hooks.guard]\non = \"agent_stop\"\nrun = [\"true\"]\n";
+    let server = "[mcp.servers.tides]\nurl = \"https://tides.example\"\n";
+    let check = "[check]\nrun = [\"true\"]\n";
+    let engine = "[engines.mine]\nprogram = \"sh\"\n";
+    for (name, brought) in
+        [("hooks.guard", hook), ("mcp.servers.tides", server), ("check.run", check), ("engines.mine", engine)]
+    {
+        for left in [None, Some(""), Some("# nothing\n"), Some("[sessions]\nlimit = \"9h\"\n")] {
+            let repo = TestRepo::with_small_team();
+            repo.write(CONFIG, brought);
+            assert_eq!(repo.squad(&["trust", "approve", name, "--yes"]).code, 0);
+            match left {
+                None => std::fs::remove_file(repo.root().join(CONFIG)).expect("the file"),
+                Some(left) => repo.write(CONFIG, left),
+            }
+            let removed = (name.to_owned(), "removed".to_owned());
+            assert!(states(&repo, &repo.root()).contains(&removed), "{name} {left:?}");
+            let told = format!("`{name}`, which you approved, is not there any more");
+            let output = repo.rehearse("", &["@ada do it"]);
+            assert!(output.err.contains(&told) && output.err.contains(&format!("trust revoke {name}")), "{output}");
+            let output = repo.squad(&["trust"]);
+            assert!(output.out.contains(&format!("{name}  approved, and not there any more")), "{output}");
+            // It is nothing to approve.
+            let output = repo.squad(&["trust", "approve", name, "--yes"]);
+            assert!(output.code == 2 && output.err.contains("brings no"), "{output}");
+            assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+            assert!(states(&repo, &repo.root()).contains(&removed), "{name} {left:?}");
+            // It comes back as it was, or is forgotten.
+            let now = left.unwrap_or_default();
+            repo.write(CONFIG, brought);
+            assert!(states(&repo, &repo.root()).contains(&(name.to_owned(), "approved".to_owned())), "{name}");
+            repo.write(CONFIG, now);
+            assert_eq!(repo.squad(&["trust", "revoke", name]).code, 0);
+            let output = repo.rehearse("", &["@ada do it"]);
+            assert!(!output.err.contains(name), "{output}");
+        }
+    }
+}
+
+/// What holds agents back does not go away with the file that says so, whatever becomes of that.
+#[test]
+fn a_hook_whose_file_cannot_be_read_starts_nobody() {
+    let hook = "[hooks.guard]\non = \"pre_tool_use\"\nrun = [\"false\"]\n";
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\" }, { say = \"Done.\" }]\n";
+    for broken in [
+        format!("{hook}["),
+        format!("{hook}[hooks.guard]\n"),
+        format!("<<<<<<< a\n{hook}=======\n>>>>>>> b\n"),
+        hook.replace("pre_tool_use", "pre_tool"),
+        hook.replace("run", "runs"),
+        hook.replace("[hooks", "[hook"),
+        hook.replace("false", "guard.sh"),
+    ] {
+        let repo = TestRepo::with_small_team();
+        repo.write(CONFIG, hook);
+        assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+        repo.write(CONFIG, &broken);
+        let output = repo.rehearse(script, &["@ada do it", "--permissions", "allow"]);
+        assert!(output.code == 3 && !repo.exists("a.txt"), "{broken}: {output}");
+    }
+}
+
 /// A repository that would do all of it: nothing of it runs, and no file of anybody's is made, while a team works.
 #[cfg(unix)]
 #[test]
@@ -242,6 +308,14 @@ fn whatever_goes_wrong_nothing_is_approved() {
         assert_eq!(output.code, 0, "{output}");
         assert!(states(&repo, &repo.root()).iter().all(|(_, state)| state == "new"), "{told}");
     }
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+    let file = std::fs::read_dir(&data).expect("a folder").next().expect("a file").expect("a name").path();
+    std::fs::remove_file(&file).expect("the file");
+    std::fs::create_dir(&file).expect("a folder");
+    let output = repo.squad(&["orchestrate", "@ada do it"]);
+    // `revoke --all` does not replace it.
+    assert!(output.code == 3 && output.err.contains("move it away"), "{output}");
+    assert_eq!(repo.squad(&["trust", "revoke", "--all"]).code, 1);
     std::fs::remove_dir_all(&data).expect("the folder");
     std::fs::write(&data, "").expect("a file");
     assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 3);

@@ -100,6 +100,8 @@ pub(in crate::ops) fn settings(
         problems.push(problem);
         Trusted::default()
     });
+    let file = || format!("{}/config.toml", files.folder);
+    problems.extend(trusted.removed.iter().map(|name| settings::removed(name, file())));
     if let Some(path) = env.user_config() {
         let shown = path.display().to_string();
         match fs::read_to_string(&path) {

@@ -110,9 +110,16 @@ fn has_team(root: &Path) -> bool {
     store::FOLDERS.iter().any(|name| root.join(name).is_dir())
 }
 
+const ID_FILE: &str = "project";
+
+/// Whether somebody has needed this project's id before.
+pub(super) fn has_project_id(workspace: &Workspace) -> bool {
+    workspace.local().join(ID_FILE).exists()
+}
+
 /// Stays the same when the repository moves.
 pub(super) fn project_id(workspace: &Workspace) -> Option<String> {
-    let file = workspace.local().join("project");
+    let file = workspace.local().join(ID_FILE);
     let is_id = |text: &String| text.len() == ID && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let known = read_regular(&file, LARGEST).and_then(|bytes| String::from_utf8(bytes).ok()).filter(is_id);
     let repository = known.or_else(|| {

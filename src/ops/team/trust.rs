@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::model::{IntoSet, Problem, Severity, Source, from_json};
 use crate::ops::Workspace;
 use crate::ops::team::layers::team_layers;
-use crate::ops::team::projects::project_id;
+use crate::ops::team::projects::{has_project_id, project_id};
 use crate::settings::{self, Layer, Origin, Trusted};
 use crate::store;
 
@@ -42,6 +42,8 @@ pub(crate) enum State {
     /// Something else was approved under this name.
     Changed,
     Approved,
+    /// It was approved, and the repository brings nothing of this name now.
+    Removed,
 }
 
 /// A repository's approvals, as they are kept.
@@ -50,6 +52,14 @@ struct Approvals {
     /// For people who look into the file.
     repository: String,
     approved: BTreeMap<String, String>,
+}
+
+impl Unit {
+    fn removed(name: &str) -> Self {
+        let (name, unknown, hash) = (name.to_owned(), None, String::new());
+        let (entries, files, folders) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name, entries, files, folders, state: State::Removed, unknown, hash }
+    }
 }
 
 /// Everything that this repository's team needs the user's approval for.
@@ -64,7 +74,11 @@ pub(crate) fn needing_approval(env: &Env, workspace: &Workspace) -> (Vec<Unit>, 
 pub(super) fn trusted(env: &Env, workspace: &Workspace, layers: &[Layer]) -> Result<Trusted, Problem> {
     let mut trusted = Trusted::default();
     for unit in once_approved(env, workspace, layers)? {
-        let names = if unit.state == State::Approved { &mut trusted.approved } else { &mut trusted.changed };
+        let names = match unit.state {
+            State::Approved => &mut trusted.approved,
+            State::Removed => &mut trusted.removed,
+            State::New | State::Changed => &mut trusted.changed,
+        };
         names.insert(unit.name);
     }
     Ok(trusted)
@@ -142,7 +156,8 @@ fn read(
             found.entry(name).or_default().extend(entries);
         }
     }
-    if found.is_empty() {
+    // Where nothing was approved, nothing is looked for.
+    if found.is_empty() && !has_project_id(workspace) {
         return Ok(Vec::new());
     }
     let approvals = place(env, workspace).map(|path| kept(workspace, &path)).transpose()?.unwrap_or_default();
@@ -174,7 +189,10 @@ fn read(
         };
         Unit { name, entries, files, folders, state, unknown, hash }
     };
-    Ok(found.into_iter().filter(|(name, _)| is_wanted(&approvals, name)).map(unit).collect())
+    let removed: Vec<Unit> =
+        approvals.approved.keys().filter(|name| !found.contains_key(*name)).map(|name| Unit::removed(name)).collect();
+    let wanted = found.into_iter().filter(|(name, _)| is_wanted(&approvals, name));
+    Ok(wanted.map(unit).chain(removed).collect())
 }
 
 fn texts(value: &Value, take: &mut impl FnMut(&str)) {
@@ -218,6 +236,7 @@ fn place(env: &Env, workspace: &Workspace) -> Option<PathBuf> {
 /// The approvals in a file; none if it is missing. If it is damaged or another's, nobody knows what was approved to deny
 /// something, so that is an error.
 fn kept(workspace: &Workspace, path: &Path) -> Result<Approvals, Problem> {
+    let mut is_content = true;
     let why = match files::read_own(path) {
         Ok(text) => match from_json::<Approvals>(text) {
             // A link may have led there.
@@ -228,9 +247,14 @@ fn kept(workspace: &Workspace, path: &Path) -> Result<Approvals, Problem> {
             Err(error) => format!("cannot be read: {error}"),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Approvals::default()),
-        Err(error) => format!("cannot be read: {error}"),
+        Err(error) => {
+            // What is no file, or lies in no folder, is not replaced.
+            is_content = path.is_file();
+            format!("cannot be read: {error}")
+        }
     };
     let (source, message) = (Source::new(path.display().to_string(), 0), format!("your approvals {why}"));
+    let hint = if is_content { "`squad trust revoke --all` starts anew" } else { "move it away" };
     Err(Problem::new(Severity::Error, source, store::UNREADABLE, message)
-        .hint("`squad trust revoke --all` starts anew; no agent starts until then"))
+        .hint(format!("{hint}; no agent starts until then")))
 }
