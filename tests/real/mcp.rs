@@ -137,6 +137,41 @@ fn a_silent_server_is_named_and_the_others_are_used() {
     assert_eq!(world.processes(), [], "{ended}");
 }
 
+/// A server that goes wrong later than with its first answer: the run goes on, ends, and leaves nothing running.
+#[test]
+fn a_server_that_floods_or_falls_silent_holds_nobody_up() {
+    // What the server does first with a request of that kind.
+    let at = |method: &str, does: &str| {
+        SERVER.replacen("  case", &format!("  case \"$line\" in *'\"{method}\"'*) {does} ;; esac\n  case"), 1)
+    };
+    let message = r#"#!/bin/sh
+exec yes '{"jsonrpc":"2.0","method":"notifications/message"}'
+"#;
+    for (what, server, is_unusable) in [
+        ("floods at once", "#!/bin/sh\nexec yes\n".to_owned(), true),
+        ("floods with messages", message.to_owned(), true),
+        ("never lists", at("tools/list", "continue"), false),
+        ("never answers a call", at("tools/call", "continue"), false),
+        ("floods in a call", at("tools/call", "yes x | head -c 40000000 | tr -d '\\n'; exit"), false),
+    ] {
+        let world = world();
+        let path = Path::new(&world.repo.variables["HOME"]).with_file_name("tides.sh");
+        std::fs::write(&path, &server).expect("a file");
+        let config = "../home/config/squad/config.toml";
+        let user = world.repo.read(config).replace("args = [\"noon\"]", "args = [\"noon\"]\ntimeout = \"3s\"");
+        world.repo.write(config, &user);
+        let began = std::time::Instant::now();
+        let ended = run(&world, &["--permissions", "allow"]);
+        println!("{what}: {:?}", began.elapsed());
+        ended.assert_status(0, "completed", &json!({ "ada": "completed" }));
+        assert!(ended.out.len() < 4 << 20, "{what}: {} bytes", ended.out.len());
+        let errors = ended.of("session.error");
+        let is_named = errors.iter().any(|event| event["reason"].to_string().contains("the MCP server `tides`"));
+        assert_eq!(is_named, is_unusable, "{what}: {ended}");
+        assert_eq!(world.processes(), [], "{what}: {ended}");
+    }
+}
+
 #[test]
 fn an_endpoint_of_ones_own_says_how_much_it_takes() {
     let mut world = World::new(|_| [plays("ada", &["say:Done."])]);
