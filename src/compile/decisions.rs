@@ -179,8 +179,8 @@ pub(super) fn input(decision: &Decision, tokens: usize, included: bool, why: Str
 }
 
 /// Decisions that are neither superseded by another nor ended by their own text, newest first.
-pub(crate) fn in_force(decisions: &[Decision]) -> Vec<&Decision> {
+pub(crate) fn in_force<'a>(decisions: impl IntoIterator<Item = &'a Decision> + Clone) -> Vec<&'a Decision> {
     let superseded: std::collections::BTreeSet<&DecisionId> =
-        decisions.iter().filter_map(|decision| decision.supersedes.as_ref()).into_set();
-    decisions.iter().filter(|decision| !superseded.contains(&decision.id) && decision.ended().is_none()).collect()
+        decisions.clone().into_iter().filter_map(|decision| decision.supersedes.as_ref()).into_set();
+    decisions.into_iter().filter(|decision| !superseded.contains(&decision.id) && decision.ended().is_none()).collect()
 }

@@ -8,7 +8,9 @@ use super::budget::tokens;
 use super::choice::{Selected, Selection, choose, included};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head, one_line};
-use super::topic::{Hits, Topic};
+use super::topic::Hits;
+#[cfg(test)]
+use super::topic::Topic;
 use crate::model::{
     ContextItem, Decision, Note, NoteEvidence, NoteLink, Sort, hidden, hidden_summary, list, plural, quote, words,
 };
@@ -47,16 +49,16 @@ pub(crate) struct NoteRank {
 }
 
 impl Task {
-    /// The notes that are about the task, the most relevant first.
+    /// The notes that are about the task, the most relevant first, by the words of it that each has in named tags and
+    /// anywhere.
     ///
     /// A tag that few notes have says what a note is for. Otherwise it takes two of the task's words, one of them in the
     /// title, tags or scope, since texts of many projects share one by chance; and far less relevant notes than the best
     /// one are left out.
-    pub(crate) fn rank(&self, notes: &[&Decision]) -> Vec<NoteRank> {
+    pub(super) fn rank(&self, hits: Vec<(Hits, Hits)>) -> Vec<NoteRank> {
         let topic = &self.topic;
-        let hits: Vec<(Hits, Hits)> = notes.iter().map(|note| hits_of(note, topic)).collect();
         let weights = topic.weights(&hits.iter().map(|(_, all)| *all).collect::<Vec<_>>());
-        let telling = topic.rare(hits.iter().map(|(tags, _)| *tags), (notes.len() / COMMON_TAG).max(FEW));
+        let telling = topic.rare(hits.iter().map(|(tags, _)| *tags), (hits.len() / COMMON_TAG).max(FEW));
         let ranked = hits.iter().enumerate().filter_map(|(index, (tags, all))| {
             let is_tagged = tags.meets(&telling);
             let relevance = topic.relevance(*all, &weights) + topic.relevance(*tags, &weights);
@@ -73,15 +75,22 @@ impl Task {
     }
 }
 
+/// Words that say what a note is for: its tags, languages and frameworks.
+pub(super) fn labels(decision: &Decision) -> impl Iterator<Item = &String> {
+    let note = decision.note.iter().flat_map(|note| [&note.languages, &note.frameworks]);
+    std::iter::once(&decision.tags).chain(note).flatten()
+}
+
+/// What counts as its title.
+pub(super) fn subject(decision: &Decision) -> String {
+    labels(decision).chain(&decision.scope).fold(decision.title.clone(), |title, word| format!("{title} {word}"))
+}
+
 /// Which words of the task are in tags that the task names as a whole, and anywhere.
-fn hits_of(decision: &Decision, topic: &Topic) -> (Hits, Hits) {
-    let note = decision.note.as_ref();
-    let empty = Vec::new();
-    let (languages, frameworks) = note.map_or((&empty, &empty), |note| (&note.languages, &note.frameworks));
-    let tags = [&decision.tags, languages, frameworks].into_iter().flatten();
-    let named = tags.clone().filter(|tag| topic.names(tag)).map(String::as_str).collect::<Vec<_>>().join(" ");
-    let title = tags.chain(&decision.scope).fold(decision.title.clone(), |title, word| format!("{title} {word}"));
-    (topic.hits(&named, ""), topic.hits(&title, &decision.text))
+#[cfg(test)]
+pub(super) fn hits_of(decision: &Decision, topic: &Topic) -> (Hits, Hits) {
+    let named = labels(decision).filter(|tag| topic.names(tag)).map(String::as_str).collect::<Vec<_>>().join(" ");
+    (topic.hits(&named, ""), topic.hits(&subject(decision), &decision.text))
 }
 
 /// Why a text is not for agents, if it hides something or is meant for a model rather than about work. A list of words

@@ -2,9 +2,9 @@
 //!
 //! Uses integers only: floating-point logarithms differ between machines, but the same input must give the same bytes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{stem, words};
+use crate::model::{IntoMap, stem, words};
 
 /// Most words of a task that count, one bit each.
 const MAX_WORDS: usize = 64;
@@ -34,6 +34,17 @@ impl Hits {
         self.anywhere >> index & 1 == 1
     }
 
+    /// Of one word of the task.
+    pub(super) fn of_word(index: usize, is_in_title: bool) -> Self {
+        let anywhere = 1 << index;
+        Self { title: if is_in_title { anywhere } else { 0 }, anywhere }
+    }
+
+    pub(super) fn add(&mut self, more: Self) {
+        self.title |= more.title;
+        self.anywhere |= more.anywhere;
+    }
+
     /// Whether both have one of the words.
     pub(super) fn meets(self, other: &Self) -> bool {
         self.anywhere & other.anywhere != 0
@@ -54,6 +65,18 @@ impl Topic {
             }
         }
         topic
+    }
+
+    /// The words of a text as tasks are compared with it, and whether they are in its title.
+    pub(super) fn words_of(title: &str, text: &str) -> BTreeMap<String, bool> {
+        let mut all = words(text).filter_map(|word| Some((stem(word)?, false))).into_map();
+        all.extend(words(title).filter_map(|word| Some((stem(word)?, true))));
+        all
+    }
+
+    /// The words of the task, in the order of the bits of [`Hits`].
+    pub(super) fn stems(&self) -> impl Iterator<Item = &str> {
+        self.stems.iter().map(String::as_str)
     }
 
     pub(super) fn hits(&self, title: &str, text: &str) -> Hits {

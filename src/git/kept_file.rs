@@ -35,11 +35,8 @@ impl Repository {
         Ok(is_moved)
     }
 
-    /// The file under a ref of ours. `None`: there is none, or it is larger.
-    pub(crate) fn kept_file(&self, reference: &str, name: &str, largest: u64) -> Result<Option<Vec<u8>>, Error> {
-        match self.references().read(reference)? {
-            Some(commit) => self.file_at(&commit.to_string(), name, largest),
-            None => Ok(None),
-        }
+    /// The commit with the file under a ref of ours: another one, another file.
+    pub(crate) fn kept_commit(&self, reference: &str) -> Result<Option<String>, Error> {
+        Ok(self.references().read(reference)?.map(|commit| commit.to_string()))
     }
 }

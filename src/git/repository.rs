@@ -29,6 +29,8 @@ pub(crate) struct Repository {
     work_dir: Option<PathBuf>,
     /// Nothing in the work tree leads to `git_dir`; see `clone`.
     is_clone: bool,
+    /// Nothing is written to it, not even what is derived from it.
+    is_looked_at: bool,
     hash: hash::Kind,
     sharing: Sharing,
     is_reftable: bool,
@@ -90,6 +92,15 @@ impl Repository {
         Self { damage: damage.clone(), ..self }
     }
 
+    /// The same repository, to look at.
+    pub(crate) fn to_look_at(self) -> Self {
+        Self { is_looked_at: true, ..self }
+    }
+
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.is_looked_at
+    }
+
     /// The unreadable parts of the ledger that were skipped so far.
     pub(crate) fn damage(&self) -> &DamageLog {
         &self.damage
@@ -128,6 +139,7 @@ impl Repository {
             common_dir: discover::tidy(found.common_dir()),
             work_dir: found.workdir().map(discover::tidy),
             is_clone: false,
+            is_looked_at: false,
             hash: found.object_hash(),
             tracks_modes: cfg!(unix) && config.boolean("core.fileMode").unwrap_or(true),
             has_remotes: !found.remote_names().is_empty(),

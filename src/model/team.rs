@@ -24,8 +24,6 @@ pub(crate) struct Team {
     pub(crate) decisions: Vec<Decision>,
     /// Archived decisions: no longer given to agents, but searchable.
     pub(crate) archived: Vec<Decision>,
-    /// Notes of knowledge, which hold beyond this project, newest first if dated.
-    pub(crate) knowledge: Vec<Decision>,
     pub(crate) skills: Vec<Skill>,
     /// Notes for the whole team, in the order of the files.
     pub(crate) notes: Vec<TeamNote>,

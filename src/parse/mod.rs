@@ -108,14 +108,21 @@ impl Files {
 
 /// Reads a whole team. If a merge is unfinished, only that is reported: it causes all other problems.
 pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
+    let (team, _, problems) = team_and_notes(files);
+    (team, problems)
+}
+
+/// The same with its notes of knowledge, which hold beyond this project, newest first if dated.
+pub(crate) fn team_and_notes(files: &Files) -> (Team, Vec<Decision>, Vec<Problem>) {
     let conflicts = conflicts(files);
     if conflicts.is_empty() {
         return whole_team(files);
     }
-    (whole_team(&files.without(&conflicts)).0, conflicts)
+    let (team, notes, _) = whole_team(&files.without(&conflicts));
+    (team, notes, conflicts)
 }
 
-fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
+fn whole_team(files: &Files) -> (Team, Vec<Decision>, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut team = Team::default();
     let folders = Folders::new(files);
@@ -160,9 +167,8 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
     hidden::say_hidden(files, &mut problems);
     team.decisions = decisions.current;
     team.archived = decisions.archived;
-    team.knowledge = decisions.knowledge;
     problems.stable_sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));
-    (team, problems)
+    (team, decisions.knowledge, problems)
 }
 
 /// Only the decisions, archived ones and notes of knowledge last: a file on the branch is in force wherever it is. Files

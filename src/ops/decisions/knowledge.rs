@@ -69,7 +69,7 @@ pub(crate) fn all(project: &Project) -> Result<Vec<KnownNote>, Failure> {
             suspicion => suspicion,
         };
         let listed = list::with_state(&linked.note, DecisionState::InForce);
-        all.push(known(listed, note, linked.stale.clone(), objection, Some(link.source_of(linked))));
+        all.push(known(listed, note, linked.stale.clone(), objection, Some(link.source_of(&linked))));
     }
     Ok(all)
 }

@@ -105,7 +105,7 @@ pub(crate) fn records(project: &Project) -> Result<Vec<ListedDecision>, Failure>
         all.push(with_state(decision, state));
     }
     // Decisions written by hand and not committed yet.
-    for decision in project.decisions().iter().chain(&project.team.knowledge) {
+    for decision in project.decisions().iter().chain(project.knowledge()?) {
         if known.insert(decision.id.clone()) {
             all.push(with_state(decision, DecisionState::Unlanded));
         }
@@ -126,7 +126,7 @@ fn committed(project: &Project, head: Option<&str>) -> Result<CommittedDecisions
     match head {
         // A borrowed team's decisions are those of the work tree it is borrowed from.
         _ if project.folder.is_borrowed() => {
-            let decisions = project.decisions().iter().chain(&project.team.knowledge).cloned().collect();
+            let decisions = project.decisions().iter().chain(project.knowledge()?).cloned().collect();
             Ok(CommittedDecisions { decisions, paths: Vec::new() })
         }
         Some(commit) => at_commit(project, commit),

@@ -203,7 +203,8 @@ fn of_decision(project: &Project, decision: ListedDecision) -> Result<Answer, Fa
             answer.unknown = Some(format!("it was not decided in a run{who}"));
         }
         None => {
-            let file = project.decisions().iter().chain(&project.team.knowledge).find(|other| other.id == decision.id);
+            let mut files = project.decisions().iter().chain(project.knowledge()?);
+            let file = files.find(|other| other.id == decision.id);
             answer.unknown = Some(match file.and_then(|file| file.run.as_ref()) {
                 Some(run) => format!("its file names run {run}, but this clone's ledger has no such decision"),
                 None => "this clone's ledger does not have it".to_owned(),

@@ -76,7 +76,7 @@ struct ProjectNotes {
 
 impl ProjectNotes {
     fn new(env: &Env, project: &Project) -> Self {
-        let are_there = !project.team.knowledge.is_empty() || !project.settings.links.is_empty();
+        let are_there = project.has_notes() || !project.settings.links.is_empty();
         Self { env: env.clone(), root: project.folder.root.clone(), are_there, held: Mutex::default() }
     }
 

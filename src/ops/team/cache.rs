@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! TEAM.index       the fingerprint of a team's files, their key, and the settings among them; TEAM is the path's hash
-//! KEY.team         the parsed team; KEY is the hash of its files
+//! KEY.team         the parsed team, without its notes of knowledge; KEY is the hash of its files
+//! KEY.notes        an index of those notes, if there are any
+//! LINK.link        an index of a linked repository's notes; LINK is the hash of the link's name
 //! KEY.agents       the output of `squad agents`; KEY is the hash of everything it is made from
 //! ```
 //!
@@ -20,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub(in crate::ops) use self::fingerprint::FileStamps;
 use self::fingerprint::Fingerprint;
 pub(in crate::ops) use self::folder::CacheFolder;
+use crate::compile::NoteIndex;
 use crate::env::Env;
 use crate::model::{Decision, Problem, Severity, Source, Team};
 use crate::parse::{self, Files};
@@ -32,6 +35,8 @@ const MAX_INDEXES: usize = 64;
 
 const INDEX: &str = "index";
 const TEAM: &str = "team";
+const NOTES: &str = "notes";
+const LINK: &str = "link";
 
 #[derive(Clone)]
 pub(in crate::ops) struct Cache {
@@ -65,16 +70,25 @@ struct Parsed {
     team: Team,
     /// The sources of the decisions, in their order: a decision's JSON does not contain its source.
     sources: Vec<Option<Source>>,
-    /// The same for archived decisions, and for notes.
+    /// The same for archived decisions.
     archived_sources: Vec<Option<Source>>,
-    knowledge_sources: Vec<Option<Source>>,
+    /// How many notes of knowledge there are.
+    notes: usize,
     problems: Vec<Problem>,
 }
+
+/// A note of knowledge in an index, with its source.
+pub(in crate::ops) type OwnNote = (Decision, Option<Source>);
 
 impl Cache {
     /// `local` is squad's folder in the repository.
     pub(in crate::ops) fn new(env: &Env, local: &Path) -> Self {
         Self { cache_folder: CacheFolder::new(local.join("cache"), env.program.as_deref()) }
+    }
+
+    /// See [`CacheFolder::read_only`].
+    pub(in crate::ops) fn read_only(self) -> Self {
+        Self { cache_folder: self.cache_folder.read_only() }
     }
 
     pub(in crate::ops) fn look_up(&self, folder: &TeamFolder) -> CachedTeam {
@@ -98,20 +112,55 @@ impl Cache {
         CachedTeam { folder: folder.clone(), index, is_complete, files: Some(files) }
     }
 
-    pub(in crate::ops) fn team(&self, cached: CachedTeam) -> (Team, Vec<Problem>) {
+    /// The team and its notes of knowledge, which only few commands read one by one.
+    pub(in crate::ops) fn team(&self, cached: CachedTeam) -> (Team, Option<NoteIndex>, Vec<Problem>) {
         let known: Option<Parsed> = self.cache_folder.read(&cached.index.key, TEAM);
-        let parsed = known.unwrap_or_else(|| {
+        let known = known.and_then(|parsed| {
+            let notes = (parsed.notes > 0).then(|| self.notes(NOTES, &cached.index.key));
+            let is_whole = notes.as_ref().is_none_or(|notes| notes.as_ref().is_some_and(|n| n.len() == parsed.notes));
+            is_whole.then(|| (parsed, notes.flatten()))
+        });
+        let (parsed, notes) = known.unwrap_or_else(|| {
             let files = cached.files.unwrap_or_else(|| store::read(&cached.folder).0);
             // The files may have changed since the look-up.
             let key = key(&files);
-            let parsed = parse(&files);
+            let (parsed, notes) = parse(&files);
             // Without a fingerprint, the cache folder cannot be written, or nothing would be found in it.
             if cached.index.fingerprint.is_some() {
+                if let Some(notes) = &notes {
+                    self.put_notes(NOTES, MAX_VALUES, &key, notes);
+                }
                 self.put(TEAM, &key, &parsed);
             }
-            parsed
+            (parsed, notes)
         });
-        parsed.into_team()
+        let (team, problems) = parsed.into_team();
+        (team, notes, problems)
+    }
+
+    /// The notes of a link, if they are cached.
+    pub(in crate::ops) fn link(&self, name: &str) -> Option<NoteIndex> {
+        self.notes(LINK, &link_name(name))
+    }
+
+    pub(in crate::ops) fn put_link(&self, name: &str, notes: &NoteIndex) {
+        if self.cache_folder.prepare().is_some() {
+            self.put_notes(LINK, MAX_INDEXES, &link_name(name), notes);
+        }
+    }
+
+    pub(in crate::ops) fn remove_link(&self, name: &str) {
+        self.cache_folder.remove(&link_name(name), LINK);
+    }
+
+    fn notes(&self, kind: &str, name: &str) -> Option<NoteIndex> {
+        NoteIndex::read(self.cache_folder.read_bytes(name, kind)?)
+    }
+
+    fn put_notes(&self, kind: &str, most: usize, name: &str, notes: &NoteIndex) {
+        if self.cache_folder.write_bytes(name, kind, notes.as_bytes()) {
+            self.cache_folder.prune(kind, most);
+        }
     }
 
     pub(in crate::ops) fn get<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Option<T> {
@@ -141,24 +190,33 @@ impl CachedTeam {
     }
 }
 
-fn parse(files: &Files) -> Parsed {
-    let (mut team, problems) = parse::team(files);
+fn parse(files: &Files) -> (Parsed, Option<NoteIndex>) {
+    let (mut team, notes, problems) = parse::team_and_notes(files);
     let taken = |decisions: &mut [Decision]| decisions.iter_mut().map(|decision| decision.source.take()).collect();
-    let sources = taken(&mut team.decisions);
-    let (archived_sources, knowledge_sources) = (taken(&mut team.archived), taken(&mut team.knowledge));
-    Parsed { team, sources, archived_sources, knowledge_sources, problems }
+    let (sources, archived_sources) = (taken(&mut team.decisions), taken(&mut team.archived));
+    let with_source = |mut note: Decision| {
+        let source = note.source.take();
+        (note, source)
+    };
+    let notes: Vec<OwnNote> = notes.into_iter().map(with_source).collect();
+    let index = (!notes.is_empty()).then(|| NoteIndex::new(String::new(), &notes, |(note, _)| note));
+    (Parsed { team, sources, archived_sources, notes: notes.len(), problems }, index)
 }
 
 impl Parsed {
     fn into_team(self) -> (Team, Vec<Problem>) {
-        let Self { mut team, sources, archived_sources, knowledge_sources, problems } = self;
+        let Self { mut team, sources, archived_sources, problems, .. } = self;
         let decisions = team.decisions.iter_mut().zip(sources);
-        let archived = team.archived.iter_mut().zip(archived_sources);
-        for (decision, source) in decisions.chain(archived).chain(team.knowledge.iter_mut().zip(knowledge_sources)) {
+        for (decision, source) in decisions.chain(team.archived.iter_mut().zip(archived_sources)) {
             decision.source = source;
         }
         (team, problems)
     }
+}
+
+/// A link belongs to its repository, and so does the cache.
+fn link_name(name: &str) -> String {
+    short(blake3::hash(name.as_bytes()))
 }
 
 /// The name of the index for a team folder in a work tree. Links in the folder's path are already resolved.

@@ -2,9 +2,9 @@
 //! they apply to this project.
 
 use std::cell::{Cell, OnceCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compile::{NoteRank, OfferedNote, Task, in_force, suspicion};
+use crate::compile::{NoteIndex, NoteRank, OfferedNote, Task, in_force, suspicion};
 use crate::error::Failure;
 use crate::model::{Decision, DecisionId, Note, NoteEvidence, list};
 use crate::ops::Project;
@@ -16,7 +16,7 @@ use crate::review::matcher;
 
 /// The notes that are about a task, from here and from linked repositories, with why agents are not told some of them.
 pub(crate) fn offered(project: &Project, task: &Task) -> Result<Vec<OfferedNote>, Failure> {
-    chosen(project, |notes| task.rank(notes))
+    chosen(project, |notes| Ok(task.rank_indexed(&notes.indexes, &notes.places)))
 }
 
 /// The notes with all words of a query, as an agent may read them.
@@ -31,8 +31,13 @@ pub(crate) fn found(project: &Project, query: &str) -> Result<Vec<String>, Failu
         return Ok(Vec::new());
     }
     let found = chosen(project, |notes| {
-        let meant = notes.iter().enumerate().filter(|(_, note)| is_meant(note)).take(MOST);
-        meant.map(|(index, _)| NoteRank { index, ..NoteRank::default() }).collect()
+        let mut meant = Vec::new();
+        for index in 0..notes.places.len() {
+            if meant.len() < MOST && is_meant(&notes.read(index)?.0) {
+                meant.push(NoteRank { index, ..NoteRank::default() });
+            }
+        }
+        Ok(meant)
     })?;
     let told = found.iter().filter(|note| note.objection.is_none());
     Ok(told.map(|note| note.render().trim().to_owned()).collect())
@@ -41,39 +46,86 @@ pub(crate) fn found(project: &Project, query: &str) -> Result<Vec<String>, Failu
 /// Whether agents may be told a note.
 pub(crate) fn holds(project: &Project, id: &DecisionId) -> Result<bool, Failure> {
     let found = chosen(project, |notes| {
-        let index = notes.iter().position(|note| note.id == *id);
-        index.map(|index| NoteRank { index, ..NoteRank::default() }).into_iter().collect()
+        let index = notes.places.iter().position(|(index, place)| notes.indexes[*index].ids()[*place].0 == *id);
+        Ok(index.map(|index| NoteRank { index, ..NoteRank::default() }).into_iter().collect())
     })?;
     Ok(found.iter().any(|note| note.objection.is_none()))
 }
 
-/// Some of all notes in force, which `choose` selects. Only of those it is judged whether they still hold.
-fn chosen(project: &Project, choose: impl FnOnce(&[&Decision]) -> Vec<NoteRank>) -> Result<Vec<OfferedNote>, Failure> {
+/// All notes in force, unread.
+struct Candidates<'a> {
+    project: &'a Project,
+    /// This project's own, if there are any, and those of the links that have some.
+    indexes: Vec<&'a NoteIndex>,
+    /// `None`: this project.
+    sources: Vec<Option<&'a Link>>,
+    /// An index, and a place in it.
+    places: Vec<(usize, usize)>,
+}
+
+impl<'a> Candidates<'a> {
+    fn new(project: &'a Project, links: &'a [Link]) -> Result<Self, Failure> {
+        let mut all = Self { project, indexes: Vec::new(), sources: Vec::new(), places: Vec::new() };
+        if let Some(notes) = project.note_index() {
+            let in_force = notes.ids().iter().enumerate().filter(|(_, (_, is_in_force))| *is_in_force);
+            all.places.extend(in_force.map(|(place, _)| (0, place)));
+            all.indexes.push(notes);
+            all.sources.push(None);
+        }
+        let mut index_of = BTreeMap::new();
+        for (number, link) in links.iter().enumerate() {
+            if let Some(notes) = link.note_index() {
+                index_of.insert(number, all.indexes.len());
+                all.indexes.push(notes);
+                all.sources.push(Some(link));
+            }
+        }
+        let places = links::places(project, links)?.into_iter();
+        all.places.extend(places.map(|(link, place)| (index_of[&link], place)));
+        Ok(all)
+    }
+
+    /// A note, and its link with what is known of it there.
+    fn read(&self, candidate: usize) -> Result<(Decision, Option<(&'a Link, LinkedNote)>), Failure> {
+        let (index, place) = self.places[candidate];
+        Ok(match self.sources[index] {
+            None => (self.project.own_note(place)?, None),
+            Some(link) => {
+                let linked = link.note(place)?;
+                (linked.note.clone(), Some((link, linked)))
+            }
+        })
+    }
+}
+
+/// Some of all notes in force, which `choose` selects. Only those are read, and judged whether they still hold.
+fn chosen(
+    project: &Project,
+    choose: impl FnOnce(&Candidates<'_>) -> Result<Vec<NoteRank>, Failure>,
+) -> Result<Vec<OfferedNote>, Failure> {
     let links = links::all(project)?;
-    let own = in_force(&project.team.knowledge).into_iter().map(|note| (note, None));
-    let mut notes: Vec<(&Decision, Option<(&Link, &LinkedNote)>)> = own.collect();
-    notes.extend(links::notes(project, &links)?.into_iter().map(|linked| (&linked.1.note, Some(linked))));
-    if notes.is_empty() {
+    let notes = Candidates::new(project, &links)?;
+    if notes.places.is_empty() {
         return Ok(Vec::new());
     }
     let (evidence, stack) = (EvidenceCheck::new(project)?, OnceCell::new());
     let offer = |NoteRank { index, relevance, shared }: NoteRank| {
-        let (note, link) = notes[index];
-        let stale = match link {
+        let (note, link) = notes.read(index)?;
+        let stale = match &link {
             Some((_, linked)) => linked.stale.clone(),
-            None => evidence.stale(note)?,
+            None => evidence.stale(&note)?,
         };
-        let path = link.map_or("", |(_, linked)| &linked.path);
-        let objection = match (suspicion(note, path), stale) {
+        let path = link.as_ref().map_or("", |(_, linked)| &linked.path);
+        let objection = match (suspicion(&note, path), stale) {
             (Some(suspicion), _) => Some(suspicion),
             (None, Some(why)) => Some(format!("stale: {why}")),
-            (None, None) if link.is_some() => mismatch(project, note, &stack)?,
+            (None, None) if link.is_some() => mismatch(project, &note, &stack)?,
             (None, None) => None,
         };
-        let link = link.map(|(link, linked)| link.source_of(linked));
-        Ok(OfferedNote { note: note.clone(), link, objection, relevance, shared })
+        let link = link.map(|(link, linked)| link.source_of(&linked));
+        Ok(OfferedNote { note, link, objection, relevance, shared })
     };
-    choose(&notes.iter().map(|(note, _)| *note).collect::<Vec<_>>()).into_iter().map(offer).collect()
+    choose(&notes)?.into_iter().map(offer).collect()
 }
 
 /// Why a note does not apply to this project: none of its languages, frameworks or paths is here.

@@ -14,18 +14,19 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::compile::{in_force, suspicion};
+use crate::compile::{NoteIndex, in_force, suspicion};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::ForeignRepository;
-use crate::model::{Decision, DecisionId, IntoMap, IntoSet, NoteEvidence, NoteLink, Sort, Source, from_json};
-use crate::ops::Project;
+use crate::model::{Decision, DecisionId, IntoMap, IntoSet, NoteEvidence, NoteLink, Sort, Source, from_json, to_json};
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::journal::writer;
 use crate::ops::team::evidence::{LARGEST_SEARCH, NOT_SEARCHED, changed_file};
 use crate::ops::team::preset::{check_url, without_password};
+use crate::ops::team::project::damaged_index;
 use crate::ops::team::projects;
-use crate::ops::team::workspace::git_environment;
+use crate::ops::team::workspace::{below, git_environment, project_path};
+use crate::ops::{Project, Workspace};
 use crate::parse::{self, Files, KNOWLEDGE, text_of};
 use crate::policy::Redactor;
 use crate::store;
@@ -64,13 +65,22 @@ pub(crate) struct LinkedNote {
 }
 
 /// A link, as far as it is fetched.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) git: String,
     /// The commit that its notes are from. `None`: it was not fetched yet, or from another address.
     pub(crate) commit: Option<String>,
-    pub(crate) notes: Vec<LinkedNote>,
+    notes: Option<NoteIndex>,
+}
+
+/// What an index of a link's notes was made from.
+#[derive(Serialize, Deserialize)]
+struct IndexedFrom {
+    /// The commit of ours that holds them.
+    tip: String,
+    git: String,
+    commit: String,
 }
 
 impl Link {
@@ -79,52 +89,92 @@ impl Link {
         let commit = self.commit.clone().unwrap_or_default();
         NoteLink { name: self.name.clone(), git: self.git.clone(), commit, path: linked.path.clone() }
     }
+
+    pub(in crate::ops) fn note_index(&self) -> Option<&NoteIndex> {
+        self.notes.as_ref()
+    }
+
+    pub(crate) fn note(&self, place: usize) -> Result<LinkedNote, Failure> {
+        self.notes.as_ref().and_then(|notes| notes.get(place)).ok_or_else(damaged_index)
+    }
+
+    fn ids(&self) -> &[(DecisionId, bool)] {
+        self.notes.as_ref().map_or(&[], NoteIndex::ids)
+    }
 }
 
-/// The configured links. Reads nothing if there are none.
+/// The configured links. Reads nothing if there are none, and no note.
 pub(crate) fn all(project: &Project) -> Result<Vec<Link>, Failure> {
     let links = project.settings.links.iter().map(|(name, git)| {
         let git = without_password(git);
-        let fetched = fetched(project, name)?.filter(|fetched| fetched.git == git);
-        let (commit, notes) = fetched.map(|fetched| (fetched.commit, fetched.notes)).unzip();
-        Ok(Link { name: name.clone(), git, commit, notes: notes.unwrap_or_default() })
+        let fetched = fetched(project, name)?.filter(|(from, _)| from.git == git);
+        let (commit, notes) = fetched.map(|(from, notes)| (from.commit, notes)).unzip();
+        Ok(Link { name: name.clone(), git, commit, notes })
     });
     links.collect()
 }
 
-/// The ids of this project's own notes, also of those that it has retired: no link brings them back. Looks into the ledger
-/// only where a link has notes.
-fn own_ids(project: &Project, links: &[Link]) -> Result<BTreeSet<DecisionId>, Failure> {
-    let mut ids: BTreeSet<DecisionId> = project.team.knowledge.iter().map(|note| note.id.clone()).into_set();
-    if links.iter().any(|link| !link.notes.is_empty()) {
-        let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
-        ids.extend(logged.into_iter().map(|logged| logged.decision.id));
-    }
+/// The ids of this project's own notes, also of those that it has retired: no link brings them back.
+fn own_ids(project: &Project) -> Result<BTreeSet<DecisionId>, Failure> {
+    let known = project.note_index().map_or(&[][..], NoteIndex::ids);
+    let mut ids: BTreeSet<DecisionId> = known.iter().map(|(id, _)| id.clone()).into_set();
+    let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+    ids.extend(logged.into_iter().map(|logged| logged.decision.id));
     Ok(ids)
 }
 
-/// The notes of links that are not this project's own, each once where two links lead to one repository. One link's note
-/// does not hide another's: ids are what their authors wrote.
-pub(crate) fn notes<'l>(project: &Project, links: &'l [Link]) -> Result<Vec<(&'l Link, &'l LinkedNote)>, Failure> {
-    let own = own_ids(project, links)?;
-    let mut known: BTreeMap<&DecisionId, Vec<&Decision>> = BTreeMap::new();
-    let mut notes = Vec::new();
-    for link in links {
-        for linked in link.notes.iter().filter(|linked| !own.contains(&linked.note.id)) {
-            let same = known.entry(&linked.note.id).or_default();
-            if !same.contains(&&linked.note) {
-                same.push(&linked.note);
-                notes.push((link, linked));
+/// The notes of links that are not this project's own, each once where two links lead to one repository: a link, and a place
+/// in its index. One link's note does not hide another's: ids are what their authors wrote. Looks into the ledger only
+/// where a link has notes.
+pub(in crate::ops) fn places(project: &Project, links: &[Link]) -> Result<Vec<(usize, usize)>, Failure> {
+    if links.iter().all(|link| link.ids().is_empty()) {
+        return Ok(Vec::new());
+    }
+    let own = own_ids(project)?;
+    let mut known: BTreeMap<&DecisionId, Vec<(usize, usize)>> = BTreeMap::new();
+    let mut places = Vec::new();
+    for (number, link) in links.iter().enumerate() {
+        for (place, (id, is_in_force)) in link.ids().iter().enumerate() {
+            if !is_in_force || own.contains(id) {
+                continue;
+            }
+            let same = known.entry(id).or_default();
+            if !same.iter().try_fold(false, |is_known, (other, at)| {
+                Ok::<_, Failure>(is_known || links[*other].note(*at)?.note == link.note(place)?.note)
+            })? {
+                same.push((number, place));
+                places.push((number, place));
             }
         }
     }
-    Ok(notes)
+    Ok(places)
+}
+
+/// Those notes, all of them read.
+pub(crate) fn notes<'l>(project: &Project, links: &'l [Link]) -> Result<Vec<(&'l Link, LinkedNote)>, Failure> {
+    let places = places(project, links)?;
+    places.into_iter().map(|(link, place)| Ok((&links[link], links[link].note(place)?))).collect()
 }
 
 /// What cannot be read counts as not fetched: the next sync replaces it.
-fn fetched(project: &Project, name: &str) -> Result<Option<Fetched>, Failure> {
-    let file = project.repository.kept_file(&format!("{REFERENCES}{name}"), FILE, LARGEST)?;
-    Ok(file.and_then(|bytes| from_json(bytes).ok()))
+fn fetched(project: &Project, name: &str) -> Result<Option<(IndexedFrom, NoteIndex)>, Failure> {
+    let Some(tip) = project.repository.kept_commit(&format!("{REFERENCES}{name}"))? else { return Ok(None) };
+    let cached = project.cache.link(name).and_then(|notes| {
+        let from = from_json::<IndexedFrom>(notes.about()).ok()?;
+        (from.tip == tip).then_some((from, notes))
+    });
+    if cached.is_some() {
+        return Ok(cached);
+    }
+    let file = project.repository.file_at(&tip, FILE, LARGEST)?;
+    let Some(Fetched { git, commit, notes, .. }) = file.and_then(|bytes| from_json(bytes).ok()) else {
+        return Ok(None);
+    };
+    let from = IndexedFrom { tip, git, commit };
+    let about = to_json(&from).map_err(|error| Failure::failed(error.to_string()))?;
+    let notes = NoteIndex::new(about, &notes, |linked: &LinkedNote| &linked.note);
+    project.cache.put_link(name, &notes);
+    Ok(Some((from, notes)))
 }
 
 /// What became of a link.
@@ -152,6 +202,7 @@ pub(crate) fn sync(env: &Env, project: &Project) -> Result<Vec<LinkSync>, Failur
     };
     let old: Vec<String> = repository.references_below(REFERENCES)?.into_iter().filter(stray).collect();
     repository.delete_references(&old)?;
+    old.iter().filter_map(|name| name.strip_prefix(REFERENCES)).for_each(|name| project.cache.remove_link(name));
     let links = all(project)?.into_iter().map(|link| {
         repository.damage().activity().begin(format!("fetching the notes of {}", link.name));
         let git = &project.settings.links[&link.name];
@@ -159,7 +210,7 @@ pub(crate) fn sync(env: &Env, project: &Project) -> Result<Vec<LinkSync>, Failur
             Ok(synced) => synced,
             Err(failure) => LinkSync {
                 problem: Some(Redactor::new([]).text(&failure.message, &mut Vec::new())),
-                notes: link.notes.len(),
+                notes: link.ids().len(),
                 name: link.name,
                 git: link.git,
                 commit: link.commit,
@@ -171,11 +222,11 @@ pub(crate) fn sync(env: &Env, project: &Project) -> Result<Vec<LinkSync>, Failur
 }
 
 fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSync, Failure> {
-    let address = address(env, git)?;
+    let (address, place) = address(env, git)?;
     let foreign = ForeignRepository::fetch(&address, &git_environment(env, &project.folder.root))?;
     let mut synced = LinkSync { name: link.name.clone(), git: link.git.clone(), ..LinkSync::default() };
-    let notes = read(&foreign, &mut synced.left_out)?;
-    let own = own_ids(project, &[Link { notes: notes.clone(), ..link.clone() }])?;
+    let notes = read(&foreign, &place, &mut synced.left_out)?;
+    let own = if notes.is_empty() { BTreeSet::new() } else { own_ids(project)? };
     for LinkedNote { note, path, stale } in &notes {
         let reason = match (own.contains(&note.id), suspicion(note, path), stale) {
             (true, ..) => "this project's own".to_owned(),
@@ -185,8 +236,8 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
         };
         *synced.left_out.entry(reason).or_default() += 1;
     }
-    let ids = |notes: &[LinkedNote]| notes.iter().map(|known| known.note.id.clone()).into_set();
-    let (before, after) = (ids(&link.notes), ids(&notes));
+    let before: BTreeSet<DecisionId> = link.ids().iter().map(|(id, _)| id.clone()).into_set();
+    let after: BTreeSet<DecisionId> = notes.iter().map(|known| known.note.id.clone()).into_set();
     (synced.added, synced.removed) = (after.difference(&before).count(), before.difference(&after).count());
     (synced.notes, synced.commit) = (notes.len(), Some(foreign.commit().to_owned()));
     let at = env.clock.now();
@@ -200,25 +251,34 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
     Ok(synced)
 }
 
-/// Where git fetches from: a URL, a folder, or the user's project `@NAME`.
-fn address(env: &Env, git: &str) -> Result<String, Failure> {
+/// Where git fetches from, and the project's place in that repository: a URL, a folder, or the user's project `@NAME`.
+fn address(env: &Env, git: &str) -> Result<(String, String), Failure> {
+    let mut place = String::new();
     let folder = match git.strip_prefix('@') {
-        Some(name) => Some(projects::find(env, name)?.path),
+        Some(name) => {
+            let Workspace { work_dir, folder, .. } = Workspace::find(env, &projects::find(env, name)?.path)?;
+            place = project_path(&folder, &work_dir);
+            Some(work_dir)
+        }
         None => match (git.strip_prefix("~/"), env.variable("HOME")) {
             (Some(inner), Some(home)) => Some(Path::new(home).join(inner)),
             _ => Some(PathBuf::from(git)).filter(|path| path.is_absolute()),
         },
     };
     match folder {
-        Some(folder) => Ok(folder.display().to_string()),
-        None => check_url(git).map(|()| git.to_owned()),
+        Some(folder) => Ok((folder.display().to_string(), place)),
+        None => check_url(git).map(|()| (git.to_owned(), place)),
     }
 }
 
 /// The notes in force at the commit that was fetched.
-fn read(foreign: &ForeignRepository, left_out: &mut BTreeMap<String, usize>) -> Result<Vec<LinkedNote>, Failure> {
+fn read(
+    foreign: &ForeignRepository,
+    place: &str,
+    left_out: &mut BTreeMap<String, usize>,
+) -> Result<Vec<LinkedNote>, Failure> {
     let mut found = None;
-    for folder in store::FOLDERS {
+    for folder in store::FOLDERS.map(|name| below(place, name)) {
         if found.is_none() && foreign.has(&format!("{folder}/{KNOWLEDGE}"))? {
             found = Some(folder);
         }
@@ -229,13 +289,13 @@ fn read(foreign: &ForeignRepository, left_out: &mut BTreeMap<String, usize>) -> 
             *left_out.entry(reason.to_owned()).or_default() += count;
         }
     };
-    let files = texts(foreign, folder, KNOWLEDGE, &mut omit)?;
+    let files = texts(foreign, &folder, KNOWLEDGE, &mut omit)?;
     let notes = parse::decisions(&files);
     let notes: Vec<Decision> = in_force(&notes).into_iter().cloned().collect();
     let decisions = OnceCell::new();
     let is_in_force = |id: &DecisionId| {
         let read = || {
-            let files = texts(foreign, folder, "decisions", &mut |_, _| {}).unwrap_or_default();
+            let files = texts(foreign, &folder, "decisions", &mut |_, _| {}).unwrap_or_default();
             let decisions = parse::decisions(&files);
             in_force(&decisions).into_iter().map(|decision| decision.id.clone()).into_set()
         };
@@ -248,7 +308,7 @@ fn read(foreign: &ForeignRepository, left_out: &mut BTreeMap<String, usize>) -> 
         pieces += note.note.iter().map(|note| note.evidence.len()).sum::<usize>();
         let stale = match pieces > MAX_EVIDENCE {
             true => Some(NOT_SEARCHED.to_owned()),
-            false => stale(foreign, &note, &is_in_force, &budget)?,
+            false => stale((foreign, place), &note, &is_in_force, &budget)?,
         };
         linked.push(LinkedNote { note, path, stale });
     }
@@ -281,7 +341,7 @@ fn texts(
 
 /// Why what a note rests on no longer holds in its own repository. Its history was not fetched, so commits count.
 fn stale(
-    foreign: &ForeignRepository,
+    (foreign, place): (&ForeignRepository, &str),
     decision: &Decision,
     is_in_force: &impl Fn(&DecisionId) -> bool,
     budget: &Cell<u64>,
@@ -290,8 +350,9 @@ fn stale(
         let changed = match NoteEvidence::parse(text) {
             None => Some("its evidence is none that squad knows".to_owned()),
             Some(NoteEvidence::File { path, lines, hash }) => {
-                let text = || foreign.read(&path, LARGEST_SOURCE).ok().flatten();
-                changed_file((&path, lines, &hash), foreign.id_at(&path)?, text, budget)
+                let full = below(place, &path);
+                let text = || foreign.read(&full, LARGEST_SOURCE).ok().flatten();
+                changed_file((&path, lines, &hash), foreign.id_at(&full)?, text, budget)
             }
             Some(NoteEvidence::Decision(id)) => {
                 (!is_in_force(&id)).then(|| format!("decision {id} is not in force any more"))

@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
+use crate::compile::NoteIndex;
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::Repository;
@@ -10,7 +12,7 @@ use crate::model::{Decision, Member, Problem, Severity, Source, Team, list, plur
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::{newest_first, order_of};
-use crate::ops::team::cache::{Cache, CachedTeam};
+use crate::ops::team::cache::{Cache, CachedTeam, OwnNote};
 use crate::ops::team::layers::settings;
 use crate::ops::team::projects;
 use crate::ops::team::trust;
@@ -26,6 +28,10 @@ pub(crate) struct Project {
     pub(crate) team: Team,
     pub(crate) settings: Settings,
     pub(crate) problems: Vec<Problem>,
+    pub(in crate::ops) cache: Cache,
+    notes: Option<Arc<NoteIndex>>,
+    /// Those notes, once they were read.
+    knowledge: OnceLock<Vec<Decision>>,
 }
 
 /// Gives access to the workspace's fields and methods.
@@ -43,6 +49,13 @@ impl Project {
         Ok(Opening::new(env, Workspace::find(env, directory)?, flags).read())
     }
 
+    /// Reads everything, and writes nothing to the repository.
+    pub(in crate::ops) fn look_at(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        let Workspace { repository, work_dir, folder } = Workspace::find(env, directory)?;
+        let workspace = Workspace { repository: repository.to_look_at(), work_dir, folder };
+        Ok(Opening::of(env, workspace, Layer::default()).read())
+    }
+
     /// Reads everything of a workspace that is no project of the user's.
     pub(in crate::ops) fn of_workspace(env: &Env, workspace: Workspace) -> Self {
         Opening::of(env, workspace, Layer::default()).read()
@@ -55,7 +68,8 @@ impl Project {
         let folder = TeamFolder { path: root.join(self.folder.name), root, name: self.folder.name };
         let workspace = Workspace { repository, work_dir: work_dir.to_owned(), folder };
         let (team, settings, problems) = (self.team.clone(), self.settings.clone(), self.problems.clone());
-        Self { workspace, team, settings, problems }
+        let (cache, notes, knowledge) = (self.cache.clone(), self.notes.clone(), OnceLock::new());
+        Self { workspace, team, settings, problems, cache, notes, knowledge }
     }
 
     /// The rules of `[policy]`.
@@ -133,6 +147,35 @@ impl Project {
     pub(crate) fn decisions(&self) -> &[Decision] {
         &self.team.decisions
     }
+
+    /// The notes of knowledge in the work tree's files. Reads them all: most commands need few, and use the index.
+    pub(crate) fn knowledge(&self) -> Result<&[Decision], Failure> {
+        if let Some(known) = self.knowledge.get() {
+            return Ok(known);
+        }
+        let notes = self.notes.as_ref().map_or(Some(Vec::new()), |notes| notes.all::<OwnNote>());
+        let notes = notes.ok_or_else(damaged_index)?.into_iter().map(|(note, source)| Decision { source, ..note });
+        Ok(self.knowledge.get_or_init(|| notes.collect()))
+    }
+
+    pub(crate) fn has_notes(&self) -> bool {
+        self.notes.is_some()
+    }
+
+    /// An index of them; `None`: there are none.
+    pub(in crate::ops) fn note_index(&self) -> Option<&NoteIndex> {
+        self.notes.as_deref()
+    }
+
+    /// One of them, by its place in the index.
+    pub(in crate::ops) fn own_note(&self, place: usize) -> Result<Decision, Failure> {
+        let note = self.notes.as_ref().and_then(|notes| notes.get::<OwnNote>(place));
+        note.map(|(note, source)| Decision { source, ..note }).ok_or_else(damaged_index)
+    }
+}
+
+pub(in crate::ops) fn damaged_index() -> Failure {
+    Failure::failed("the index of the notes of knowledge is damaged").hint("delete .git/squad/cache: it is made again")
 }
 
 /// Like [`Project::require_readable`], for commands that do not need the decisions: their files are not read.
@@ -177,6 +220,7 @@ impl Opening {
 
     fn of(env: &Env, workspace: Workspace, flags: Layer) -> Self {
         let cache = Cache::new(env, &workspace.local());
+        let cache = if workspace.repository.is_looked_at() { cache.read_only() } else { cache };
         let cached = cache.look_up(&workspace.folder);
         let trusted = |layers: &[Layer]| trust::trusted(env, &workspace, layers);
         let (settings, settings_problems) = settings(env, cached.config(), flags, trusted);
@@ -194,7 +238,7 @@ impl Opening {
     pub(in crate::ops) fn read(self) -> Project {
         let Self { workspace, cache, cached, settings, settings_problems } = self;
         let mut problems = cached.problems().to_vec();
-        let (mut team, mut more) = cache.team(cached);
+        let (mut team, notes, mut more) = cache.team(cached);
         more.retain(|problem| problem.code != parse::CONFLICT);
         settle_ties(&workspace, &mut team.decisions);
         // Files that cannot be read are not missing, and other problems may only follow from that.
@@ -215,7 +259,8 @@ impl Opening {
         problems.extend(rules_for_nobody(&team, &settings));
         problems.extend(idle_rules(&workspace.folder.root, &settings));
         problems.extend(server_problems(&team, &settings));
-        Project { workspace, team, settings, problems }
+        let (notes, knowledge) = (notes.map(Arc::new), OnceLock::new());
+        Project { workspace, team, settings, problems, cache, notes, knowledge }
     }
 }
 

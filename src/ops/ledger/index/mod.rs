@@ -41,7 +41,7 @@ use crate::ops::team::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
 /// Increase the number when the stored data changes.
-const FORMAT: &str = "squad ledger index 16";
+const FORMAT: &str = "squad ledger index 17";
 const HEAD: &str = "head";
 const DAMAGE: &str = "damage";
 const RUNS: &str = "runs";
@@ -372,7 +372,8 @@ impl Drop for Index<'_> {
 }
 
 fn cache_folder(repository: &Repository) -> CacheFolder {
-    CacheFolder::with_format(repository.own_folder().join("index"), FORMAT)
+    let folder = CacheFolder::with_format(repository.own_folder().join("index"), FORMAT);
+    if repository.is_looked_at() { folder.read_only() } else { folder }
 }
 
 /// The kind of an entry, from its path.

@@ -33,6 +33,7 @@ pub(super) struct Fingerprint {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StampRow", into = "StampRow")]
 struct Stamp {
     is_folder: bool,
     /// Zero for folders, whose size means different things on different file systems.
@@ -40,6 +41,26 @@ struct Stamp {
     modified: Duration,
     changed: Duration,
     inode: u64,
+}
+
+/// A stamp without the names of its fields: a team may have ten thousand.
+type StampRow = (bool, u64, (u64, u32), (u64, u32), u64);
+
+impl From<StampRow> for Stamp {
+    fn from((is_folder, size, modified, changed, inode): StampRow) -> Self {
+        // `Duration::new` panics where this saturates.
+        let time = |(seconds, nanoseconds): (u64, u32)| {
+            Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanoseconds.into()))
+        };
+        Self { is_folder, size, modified: time(modified), changed: time(changed), inode }
+    }
+}
+
+impl From<Stamp> for StampRow {
+    fn from(Stamp { is_folder, size, modified, changed, inode }: Stamp) -> Self {
+        let time = |time: Duration| (time.as_secs(), time.subsec_nanos());
+        (is_folder, size, time(modified), time(changed), inode)
+    }
 }
 
 impl Fingerprint {

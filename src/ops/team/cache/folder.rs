@@ -18,22 +18,28 @@ pub(in crate::ops) struct CacheFolder {
     folder: PathBuf,
     /// The first bytes of each file. `None`: this build cannot be identified, so nothing is cached.
     header: Option<[u8; HASH]>,
+    is_read_only: bool,
 }
 
 impl CacheFolder {
     pub(super) fn new(folder: PathBuf, program: Option<&Path>) -> Self {
         let metadata = program.and_then(|program| fs::metadata(program).ok());
-        Self { folder, header: metadata.map(|metadata| header(&metadata)) }
+        Self { folder, header: metadata.map(|metadata| header(&metadata)), is_read_only: false }
     }
 
     /// For files that all builds with this format can share.
     pub(in crate::ops) fn with_format(folder: PathBuf, format: &str) -> Self {
-        Self { folder, header: Some(*blake3::hash(format.as_bytes()).as_bytes()) }
+        Self { folder, header: Some(*blake3::hash(format.as_bytes()).as_bytes()), is_read_only: false }
+    }
+
+    /// What is there is used, and nothing is written.
+    pub(in crate::ops) fn read_only(self) -> Self {
+        Self { is_read_only: true, ..self }
     }
 
     /// Creates the folder if it does not exist.
     pub(in crate::ops) fn prepare(&self) -> Option<&Path> {
-        self.header?;
+        self.header.filter(|_| !self.is_read_only)?;
         fs::create_dir_all(&self.folder).ok()?;
         Some(&self.folder)
     }
@@ -42,6 +48,11 @@ impl CacheFolder {
     pub(in crate::ops) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
         let bytes = self.intact(name, kind)?;
         serde_json::from_slice(bytes.get(2 * HASH..)?).ok()
+    }
+
+    /// Like [`CacheFolder::read`], for values with a form of their own.
+    pub(super) fn read_bytes(&self, name: &str, kind: &str) -> Option<Vec<u8>> {
+        self.intact(name, kind).map(|mut bytes| bytes.split_off(2 * HASH))
     }
 
     /// A file as it was written: the header, the hash of the rest, and the rest.
@@ -53,15 +64,20 @@ impl CacheFolder {
 
     /// Writes a value atomically. Returns whether it succeeded; a failure only makes the next command slower.
     pub(in crate::ops) fn write<T: Serialize>(&self, name: &str, kind: &str, value: &T) -> bool {
-        let Some(header) = self.header else { return false };
-        let Ok(body) = serde_json::to_vec(value) else { return false };
-        let content = [header.as_slice(), blake3::hash(&body).as_bytes(), &body].concat();
+        serde_json::to_vec(value).is_ok_and(|body| self.write_bytes(name, kind, &body))
+    }
+
+    pub(super) fn write_bytes(&self, name: &str, kind: &str, body: &[u8]) -> bool {
+        let Some(header) = self.header.filter(|_| !self.is_read_only) else { return false };
+        let content = [header.as_slice(), blake3::hash(body).as_bytes(), body].concat();
         replace(&self.path(name, kind), &content).is_ok()
     }
 
     pub(in crate::ops) fn remove(&self, name: &str, kind: &str) {
-        // Deleting only saves space: readers check the key of what they read.
-        let _ = fs::remove_file(self.path(name, kind));
+        if !self.is_read_only {
+            // Deleting only saves space: readers check the key of what they read.
+            let _ = fs::remove_file(self.path(name, kind));
+        }
     }
 
     fn path(&self, name: &str, kind: &str) -> PathBuf {

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// The result of reading a team.
-type Reading = (Team, Vec<Problem>, Vec<Problem>, BTreeMap<String, String>);
+type Reading = (Team, Vec<Decision>, Vec<Problem>, Vec<Problem>, BTreeMap<String, String>);
 
 struct Place {
     folder: TempDir,
@@ -29,6 +29,10 @@ impl Place {
         place.write("agents/ada/history.md", "## Learnings\n\n- one\n");
         place.write("decisions.md", "### 2026-01-03: First\n**By:** Ann\n\nBecause.\n\n## Other: x\n");
         place.write("decisions/2026/01/04-b-00000000000b.md", "---\nid: 00000000000b\ntags: [x]\n---\n# B\n\ntext\n");
+        place.write(
+            "knowledge/2026/01/04-n-00000000000e.md",
+            "---\nid: 00000000000e\nkind: pitfall\n---\n# N\n\ntext\n",
+        );
         place.write("config.toml", "[models]\ndefault = \"m2\"\n");
         place
     }
@@ -51,15 +55,17 @@ impl Place {
         let cache = self.cache();
         let cached = cache.look_up(&self.team);
         let (found, config) = (cached.problems().to_vec(), cached.config().texts.clone());
-        let (team, problems) = cache.team(cached);
-        (team, problems, found, config)
+        let (team, notes, problems) = cache.team(cached);
+        let notes = notes.map_or_else(Vec::new, |notes| notes.all::<OwnNote>().expect("notes"));
+        let notes = notes.into_iter().map(|(note, source)| Decision { source, ..note }).collect();
+        (team, notes, problems, found, config)
     }
 
     /// The correct result, read without the cache.
     fn uncached(&self) -> Reading {
         let (files, found) = store::read(&self.team);
-        let (team, problems) = parse::team(&files);
-        (team, problems, found, files.configuration().texts)
+        let (team, notes, problems) = parse::team_and_notes(&files);
+        (team, notes, problems, found, files.configuration().texts)
     }
 
     fn cached(&self, ending: &str) -> Vec<PathBuf> {
@@ -90,8 +96,9 @@ impl Place {
 fn the_cached_team_equals_the_team_on_disk() {
     let place = Place::new();
     let expected = place.uncached();
-    let (team, problems, ..) = &expected;
+    let (team, notes, problems, ..) = &expected;
     assert!(team.decisions.iter().all(|decision| decision.source.is_some()) && !problems.is_empty());
+    assert!(notes.len() == 1 && notes[0].source.is_some(), "{notes:?}");
     assert_eq!(place.read(), expected);
     assert!(!place.is_remembered(), "the files are too new to be trusted");
     assert_eq!(place.read(), expected);
@@ -170,7 +177,7 @@ fn content_that_was_parsed_before_is_not_parsed_again() {
 fn damaged_cache_files_are_made_again() {
     let place = Place::new();
     let expected = place.uncached();
-    for ending in ["index", "team"] {
+    for ending in ["index", "team", "notes"] {
         place.read();
         let path = place.cached(ending)[0].clone();
         let whole = fs::read(&path).expect("a file");
@@ -200,7 +207,9 @@ fn another_build_does_not_use_the_cache() {
     assert!(cache.look_up(&place.team).files.is_some());
     let nobody = Cache { cache_folder: CacheFolder::new(place.local().join("cache"), None) };
     assert!(nobody.look_up(&place.team).files.is_some());
-    assert_eq!(nobody.team(nobody.look_up(&place.team)), (place.uncached().0, place.uncached().1));
+    let (team, notes, problems) = nobody.team(nobody.look_up(&place.team));
+    assert_eq!((team, problems), (place.uncached().0, place.uncached().2));
+    assert_eq!(notes.map(|notes| notes.len()), Some(1));
 }
 
 #[test]
