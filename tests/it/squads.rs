@@ -1,7 +1,8 @@
 //! `squad squads` and `-C @NAME`: the user's projects, wherever they are.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -209,4 +210,53 @@ fn a_name_never_leads_to_a_project_that_was_not_meant() {
     fs::remove_dir_all(project(&repo, "e\u{1b}]0;x\u{7}")).expect("it goes");
     let output = at(&["squads", "--scan", "."]);
     assert!(!output.err.contains('\u{1b}') && output.err.contains("forgot ~/e"), "{output}");
+}
+
+/// What a scan finds is only looked at, whatever state squad's own files are in there; agents' clones are no projects.
+#[test]
+fn a_scan_writes_nothing_to_what_it_finds_and_passes_over_clones() {
+    fn looks(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+        let mut looks = BTreeMap::new();
+        let mut waiting = vec![folder.to_owned()];
+        while let Some(place) = waiting.pop() {
+            for entry in fs::read_dir(&place).expect("a folder").flatten() {
+                let path = entry.path();
+                let is_folder = entry.file_type().expect("a type").is_dir();
+                looks.insert(path.clone(), (!is_folder).then(|| fs::read(&path).unwrap_or_default()));
+                waiting.extend(is_folder.then_some(path));
+            }
+        }
+        looks
+    }
+    let mut repo = TestRepo::empty();
+    let code = repo.home().join("code");
+    let used = project(&repo, "code/used");
+    assert_eq!(repo.squad_in(&used, &["decisions", "add", "Money is cents"]).code, 0);
+    // Never used here: a clone with the team and the ledger; one whose caches are gone; and an agent's clone.
+    for name in ["fresh", "bare-of-caches", "state/squad/clones/agent"] {
+        let to = code.join(name);
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        repo.git_in(&code, &["clone", "--quiet", "used", &to.display().to_string()]);
+        repo.git_in(&to, &["fetch", "--quiet", "origin", "refs/squad/log:refs/squad/log"]);
+    }
+    assert_eq!(repo.squad_in(&code.join("bare-of-caches"), &["status"]).code, 0);
+    fs::remove_dir_all(code.join("bare-of-caches/.git/squad")).expect("a folder");
+    repo.variables.insert("XDG_STATE_HOME".to_owned(), code.join("state").display().to_string());
+    let data = repo.home().join("fresh-data");
+    repo.variables.insert("XDG_DATA_HOME".to_owned(), data.display().to_string());
+    let before = looks(&code);
+    let scanned = repo.squad_in(&repo.home(), &["squads", "--scan", "code"]);
+    assert!(scanned.code == 0 && scanned.err.contains("found 3 new projects"), "{scanned}");
+    assert!(!scanned.out.contains("agent"), "{scanned}");
+    let inside = repo.squad_in(&repo.home(), &["squads", "--scan", "code/state/squad/clones"]);
+    assert!(inside.err.contains("found 0 new projects"), "{inside}");
+    let listed = repo.squad_in(&repo.home(), &["squads"]);
+    assert_eq!(listed.out.matches("1 decision").count(), 3, "{listed}");
+    let after = looks(&code);
+    let changed: Vec<&PathBuf> =
+        after.iter().filter(|(path, look)| before.get(*path) != Some(look)).map(|(path, _)| path).collect();
+    assert!(changed.is_empty() && before.len() == after.len(), "{changed:?}");
+    // Once one is used it has an id, and moving it is noticed as ever.
+    assert_eq!(repo.squad_in(&code.join("fresh"), &["agents"]).code, 0);
+    assert!(code.join("fresh/.git/squad/project").is_file());
 }

@@ -17,7 +17,6 @@ use crate::ops::run::lease;
 use crate::ops::run::lockouts;
 use crate::ops::run::watch::WatchFiles;
 use crate::ops::team::projects::{self, Found, KnownProject};
-use crate::settings::Layer;
 
 /// An older run that was killed is no longer taken up.
 const RECENT_RUNS: usize = 20;
@@ -110,7 +109,7 @@ fn squad(env: &Env, project: &KnownProject, all: &[KnownProject]) -> Squad {
 }
 
 fn look(env: &Env, path: &Path) -> Result<SquadActivity, Failure> {
-    let project = Project::open(env, path, Layer::default())?;
+    let project = Project::look_at(env, path)?;
     project.require_sound()?;
     let (repository, prefix) = (&project.repository, project.ledger_prefix());
     let period = contents::period(repository, &prefix)?;

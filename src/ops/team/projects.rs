@@ -73,17 +73,17 @@ pub(crate) struct Scan {
 /// is only logged.
 pub(in crate::ops) fn remember(env: &Env, workspace: &Workspace) {
     let Some((folder, path)) = env.user_data().zip(indexed_path(workspace)) else { return };
-    if let Err(error) = add(env, &folder.join("projects"), workspace, &path) {
+    if let Err(error) = add(env, &folder.join("projects"), project_id(workspace), &path) {
         tracing::debug!("{} cannot be added to the index of projects: {error}", path.display());
     }
 }
 
 /// Returns whether it is new.
-fn add(env: &Env, folder: &Path, workspace: &Workspace, path: &Path) -> std::io::Result<bool> {
+fn add(env: &Env, folder: &Path, id: Option<String>, path: &Path) -> std::io::Result<bool> {
     let path = stored(env, path);
     let file = folder.join(format!("{}.json", hash(path.as_bytes())));
     let known = read_regular(&file, LARGEST).and_then(|bytes| from_json::<IndexFile>(bytes).ok());
-    let project = IndexFile { path, id: project_id(workspace) };
+    let project = IndexFile { path, id };
     // Another project may have taken the place of the one that was there.
     if known.is_some_and(|known| known.id == project.id) {
         return Ok(false);
@@ -110,24 +110,33 @@ fn has_team(root: &Path) -> bool {
     store::FOLDERS.iter().any(|name| root.join(name).is_dir())
 }
 
-const ID_FILE: &str = "project";
-
 /// Whether somebody has needed this project's id before.
 pub(super) fn has_project_id(workspace: &Workspace) -> bool {
-    workspace.local().join(ID_FILE).exists()
+    id_file(workspace).exists()
 }
 
-/// Stays the same when the repository moves.
+/// Stays the same when the repository moves. A repository that has none gets one.
 pub(super) fn project_id(workspace: &Workspace) -> Option<String> {
-    let file = workspace.local().join(ID_FILE);
-    let is_id = |text: &String| text.len() == ID && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let known = read_regular(&file, LARGEST).and_then(|bytes| String::from_utf8(bytes).ok()).filter(is_id);
-    let repository = known.or_else(|| {
+    let new = || {
         let new = unique_id().simple().to_string();
-        replace(&file, new.as_bytes()).ok().map(|()| new)
-    })?;
-    // A repository may hold several teams.
-    Some(below(&repository, &project_path(&workspace.folder, &workspace.work_dir)))
+        replace(&id_file(workspace), new.as_bytes()).ok().map(|()| new)
+    };
+    known_id(workspace).or_else(new).map(|repository| id_in(workspace, &repository))
+}
+
+fn id_file(workspace: &Workspace) -> PathBuf {
+    workspace.local().join("project")
+}
+
+/// A repository may hold several teams.
+fn id_in(workspace: &Workspace, repository: &str) -> String {
+    below(repository, &project_path(&workspace.folder, &workspace.work_dir))
+}
+
+/// The repository's id, if it has one.
+fn known_id(workspace: &Workspace) -> Option<String> {
+    let is_id = |text: &String| text.len() == ID && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    read_regular(&id_file(workspace), LARGEST).and_then(|bytes| String::from_utf8(bytes).ok()).filter(is_id)
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -252,8 +261,8 @@ pub(crate) fn find(env: &Env, name: &str) -> Result<KnownProject, Failure> {
     }
 }
 
-/// Looks for projects below a folder, and forgets those of the index that are gone. Follows no links, and looks into no
-/// hidden folder.
+/// Looks for projects below a folder, and forgets those of the index that are gone. Follows no links, looks into no hidden
+/// folder nor into squad's own, where agents' clones are, and writes nothing to what it finds.
 pub(crate) fn scan(env: &Env, directory: &Path) -> Result<Scan, Failure> {
     let root = real(directory);
     if !root.is_dir() {
@@ -264,6 +273,7 @@ pub(crate) fn scan(env: &Env, directory: &Path) -> Result<Scan, Failure> {
     let unwritable = |error| Failure::failed(format!("cannot be written: {error}")).at(folder.display());
     let mut scan = Scan { added: 0, forgotten: Vec::new(), is_whole: true };
     env.damage.activity().begin(format!("looking for projects below {}", shown(env, &root)));
+    let own = env.user_state().as_deref().map(real);
     let mut waiting = VecDeque::from([root]);
     let mut looked = 0;
     while let Some(place) = waiting.pop_front() {
@@ -272,12 +282,16 @@ pub(crate) fn scan(env: &Env, directory: &Path) -> Result<Scan, Failure> {
             scan.is_whole = false;
             break;
         }
+        if own.as_ref().is_some_and(|own| place.starts_with(own)) {
+            continue;
+        }
         // What lies in a project with a team is the project's, as the teams in a project's tests are.
         if has_team(&place)
             && let Ok(workspace) = Workspace::find(env, &place)
             && let Some(path) = indexed_path(&workspace)
         {
-            scan.added += usize::from(add(env, &folder, &workspace, &path).map_err(unwritable)?);
+            let id = known_id(&workspace).map(|id| id_in(&workspace, &id));
+            scan.added += usize::from(add(env, &folder, id, &path).map_err(unwritable)?);
             continue;
         }
         let entries = fs::read_dir(&place).into_iter().flatten().flatten();
