@@ -7,7 +7,7 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::ops::Project;
 
-/// List, search, add and retire notes that hold beyond this project
+/// List, search, add, decline and retire notes that hold beyond this project
 ///
 /// A note is a practice, a pitfall or a convention. It is a file below `.squad/knowledge/`, recorded, landed and reviewed
 /// like a decision. An agent is told the notes that are about its task, quoted as data with their source: those of this
@@ -25,6 +25,7 @@ enum Command {
     Search(list::Search),
     Show(list::Show),
     Add(add::Add),
+    Decline(add::Decline),
     Retire(add::Retire),
 }
 
@@ -39,6 +40,7 @@ impl Args {
             Command::Search(args) => args.run(context),
             Command::Show(args) => args.run(context),
             Command::Add(args) => args.run(context),
+            Command::Decline(args) => args.run(context),
             Command::Retire(args) => args.run(context),
         }
     }

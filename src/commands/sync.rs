@@ -100,6 +100,9 @@ impl Args {
             Err(_) => return Ok(Vec::new()),
         };
         let links = links::sync(context.env, &project)?;
+        // Those of the repository's own configuration.
+        let ignored = project.problems.iter().filter(|problem| problem.message.starts_with("`links."));
+        context.ui.problems(&ignored.cloned().collect::<Vec<_>>());
         if !context.ui.json() {
             links.iter().for_each(|link| show_link(&mut context.ui, link));
         }

@@ -314,6 +314,8 @@ kinds! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         share: Option<NoteKind>,
     };
+    /// Learnings that agents propose as notes of knowledge will not become any.
+    "memory.declined" AtOnce MemoryDeclined { learnings: Vec<EntryId> };
     /// Learnings were added to an agent's history on that branch.
     "memory.landed" AtOnce MemoryLanded { learnings: Vec<EntryId>, branch: String, commit: String };
     /// Secrets or damaged files were removed from the ledger. `entries` are the paths of changed and removed files.

@@ -394,6 +394,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 ..ProjectCheck::default()
             })),
         },
+        EventKind::MemoryDeclined { learnings: vec![EntryId::new("019b8d1f-6c00-7000-8000-000000000016")] },
     ]
 }
 

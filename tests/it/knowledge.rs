@@ -169,6 +169,49 @@ fn an_agent_proposes_a_note_and_a_person_accepts_it() {
     repo.assert_sound();
 }
 
+#[test]
+fn a_proposal_is_declined_here_and_in_other_clones() {
+    let repo = TestRepo::with_small_team();
+    let propose = |text: &str| {
+        format!("  {{ tool = \"squad_remember\", args = {{ text = \"{text}\", share = \"pitfall\" }} }},\n")
+    };
+    let script = format!(
+        "[[turn]]\nagent = \"ada\"\nsteps = [\n{}{}  {{ say = \"Done.\" }},\n]\n",
+        propose("Clocks in tests of expiry have to be pinned."),
+        propose("Queues drop what they cannot hold.")
+    );
+    let run = repo.rehearse(&script, &["@ada look at the tests of expiry"]);
+    assert_eq!(run.code, 0, "{run}");
+    let proposed = || repo.squad(&["knowledge", "list", "--proposed"]).out;
+    let all = proposed();
+    assert_eq!(all.lines().count(), 2, "{all}");
+    let id_of = |what: &str| {
+        let line = all.lines().find(|line| line.contains(what)).expect("it is proposed");
+        line.split_whitespace().next().expect("an id").to_owned()
+    };
+    let (clocks, queues) = (id_of("Clocks"), id_of("Queues"));
+    let declined = repo.squad(&["knowledge", "decline", &clocks]);
+    assert!(declined.code == 0 && declined.err.contains(&format!("Proposal {clocks} declined.")), "{declined}");
+    let left = proposed();
+    assert!(left.contains(&queues) && !left.contains(&clocks), "{left}");
+    for (what, arguments) in [
+        ("declined again", ["knowledge", "decline", clocks.as_str()].as_slice()),
+        ("accepted after all", &["knowledge", "add", "--from-proposal", &clocks]),
+        ("nothing", &["knowledge", "decline", ""]),
+        ("a note's or nobody's", &["knowledge", "decline", "nothing"]),
+    ] {
+        let output = repo.squad(arguments);
+        assert!(output.code == 2 && output.err.contains("there is no proposal"), "{what}: {output}");
+    }
+    // One that became a note cannot be declined either, and it stays what the agent has learned.
+    assert_eq!(repo.squad(&["knowledge", "add", "--from-proposal", &queues]).code, 0);
+    assert_eq!(repo.squad(&["knowledge", "decline", &queues]).code, 2);
+    assert!(prompt(&repo, &repo.root(), "Pin the clocks").contains("Clocks in tests of expiry"), "as a learning");
+    let declined = repo.squad(&["knowledge", "decline", &queues, "--json"]);
+    assert!(declined.out.contains("there is no proposal"), "{declined}");
+    repo.assert_sound();
+}
+
 /// A project with a team, in the user's home.
 fn project(repo: &TestRepo, name: &str) -> PathBuf {
     let folder = repo.home().join(name);
@@ -217,6 +260,7 @@ fn a_practice_of_one_project_reaches_another_by_a_link_alone() {
     repo.write(".squad/config.toml", &format!("[links.shop]\ngit = \"{bare}\"\n"));
     let refused = repo.squad(&["sync", "--links"]);
     assert!(refused.err.contains("There are no links"), "{refused}");
+    assert!(refused.err.contains("`links.shop.git` is ignored: a repository may not set it"), "{refused}");
     let listed = repo.squad(&["config", "list"]);
     assert!(listed.err.contains("`links.shop.git` is ignored: a repository may not set it"), "{listed}");
     fs::remove_file(root.join(".squad/config.toml")).expect("it is there");
@@ -329,6 +373,78 @@ fn notes_hold_as_long_as_their_lines_and_end_where_they_are_retired() {
     assert!(synced.err.contains("1 not told: this project's own"), "{synced}");
     assert!(!is_told(&root) && !repo.squad(&["knowledge", "list"]).out.contains("by link"));
     repo.assert_sound();
+}
+
+/// `LINK/ID` says which of two links' notes is meant; without it, neither hides the other.
+#[test]
+fn notes_of_two_links_with_one_id_are_told_apart() {
+    let repo = TestRepo::with_small_team();
+    let id = "00000000ff06";
+    let linked = ["one", "two"].map(|name| {
+        let folder = project(&repo, name);
+        let path = folder.join(format!(".squad/knowledge/2026/01/01-note-{id}.md"));
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        let note = format!("---\nid: \"{id}\"\ndate: 2026-01-01\nkind: practice\n---\n# Rotate login tokens, {name}\n");
+        fs::write(path, note).expect("a file");
+        repo.git_in(&folder, &["add", "-A"]);
+        repo.git_in(&folder, &["commit", "--quiet", "--message=note"]);
+        folder.display().to_string()
+    });
+    configure(&repo, &format!("[links.one]\ngit = \"{}\"\n[links.two]\ngit = \"{}\"\n", linked[0], linked[1]));
+    assert_eq!(repo.squad(&["sync", "--links"]).code, 0);
+    for id in [id, "00000000ff"] {
+        for command in [["knowledge", "show", id].as_slice(), &["why", id]] {
+            let two = repo.squad(command);
+            let named = two.err.contains("`one/00000000ff06` and `two/00000000ff06`");
+            assert!(two.code == 2 && named, "{two}");
+        }
+        for name in ["one", "two"] {
+            for command in
+                [["knowledge", "show", &format!("{name}/{id}")].as_slice(), &["why", &format!("{name}/{id}")]]
+            {
+                let one = repo.squad(command);
+                assert!(one.code == 0 && one.out.contains(&format!("login tokens, {name}")), "{one}");
+            }
+        }
+    }
+    for wrong in ["three/00000000ff06", "one/", "/00000000ff06", "one/ffffff"] {
+        let none = repo.squad(&["knowledge", "show", wrong]);
+        assert!(none.code == 2 && none.err.contains("there is no note"), "{none}");
+    }
+    let foreign = repo.squad(&["knowledge", "retire", &format!("two/{id}")]);
+    assert!(foreign.code == 2 && foreign.err.contains("of the linked project two"), "{foreign}");
+}
+
+/// A project that is a part of its repository is linked by its name, and its notes rest on its own files.
+#[test]
+fn a_part_of_a_repository_is_linked_by_its_name() {
+    let repo = TestRepo::with_small_team();
+    let mono = repo.home().join("mono");
+    let part = mono.join("packages/a");
+    fs::create_dir_all(part.join(".squad")).expect("a folder");
+    repo.git_in(&mono, &["init", "--quiet", "--initial-branch=main"]);
+    repo.git_in(&mono, &["config", "user.name", "Cleo"]);
+    repo.git_in(&mono, &["config", "user.email", "cleo@example.com"]);
+    fs::copy(repo.root().join(".squad/team.md"), part.join(".squad/team.md")).expect("a file");
+    fs::copy(repo.root().join(".squad/routing.md"), part.join(".squad/routing.md")).expect("a file");
+    fs::write(part.join("auth.py"), "def check(token):\n    return digest(token)\n").expect("a file");
+    repo.git_in(&mono, &["add", "-A"]);
+    repo.git_in(&mono, &["commit", "--quiet", "--message=team"]);
+    let text = "Compare the digest of a token";
+    let add = ["knowledge", "add", "--evidence", "auth.py:2", text];
+    assert_eq!(repo.squad_in(&part, &add).code, 0);
+    configure(&repo, "[links.a]\ngit = \"@a\"\n");
+    let synced = repo.squad(&["sync", "--links"]);
+    assert!(synced.code == 0 && synced.out.contains("link a: 1 note, 1 new"), "{synced}");
+    let is_told = || prompt(&repo, &repo.root(), "Compare a token's digest").contains(text);
+    assert!(is_told());
+    // Its own file counts, not one of the same name at the repository's root.
+    fs::write(mono.join("auth.py"), "    return digest(token)\n").expect("a file");
+    fs::write(part.join("auth.py"), "def check(token):\n    return token\n").expect("a file");
+    repo.git_in(&mono, &["add", "-A"]);
+    repo.git_in(&mono, &["commit", "--quiet", "--message=changed"]);
+    let synced = repo.squad(&["sync", "--links"]);
+    assert!(synced.err.contains("1 not told: stale") && !is_told(), "{synced}");
 }
 
 /// Links to nothing, to oneself, in a circle, over helpers and options; and repositories that are hostile or huge.

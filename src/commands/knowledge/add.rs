@@ -44,12 +44,22 @@ pub(super) struct Add {
     /// Make it from this decision, which is its evidence
     #[arg(long, value_name = "ID")]
     from_decision: Option<String>,
-    /// Accept what an agent proposes; `squad knowledge list --proposed` shows it
+    /// Accept what an agent proposes; `squad knowledge list --proposed` shows it, `decline` refuses it
     #[arg(long, value_name = "ID", conflicts_with = "from_decision")]
     from_proposal: Option<String>,
     /// The note that it replaces
     #[arg(long, value_name = "ID")]
     supersedes: Option<String>,
+}
+
+/// Refuse a note that an agent proposes
+///
+/// It is no longer listed, here and, after a `squad sync`, in other clones. It stays a learning of the agent.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  squad knowledge decline 7a20b1")]
+pub(super) struct Decline {
+    /// The proposal's id, or a prefix of it; `squad knowledge list --proposed` shows it
+    id: String,
 }
 
 /// Delete a note and what it superseded from the branch
@@ -88,6 +98,19 @@ impl Add {
         }
         if note.note.as_ref().is_some_and(|note| note.evidence.is_empty()) && !context.ui.json() {
             context.ui.hint("it has no evidence, so agents are told that it is an opinion; `--evidence` names some");
+        }
+        Ok(0)
+    }
+}
+
+impl Decline {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = super::project(context)?;
+        let declined = knowledge::decline(context.env, &project, &self.id)?;
+        if context.ui.json() {
+            context.value(serde_json::json!({ "id": declined.id, "agent": declined.agent }));
+        } else {
+            context.ui.say(&format!("Proposal {} declined.", declined.id));
         }
         Ok(0)
     }

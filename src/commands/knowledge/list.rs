@@ -41,9 +41,9 @@ pub(super) struct Search {
 
 /// Show one note, with where it comes from and what it rests on
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  squad knowledge show 4f1c09")]
+#[command(after_help = "Examples:\n  squad knowledge show 4f1c09\n  squad knowledge show shop/4f1c09")]
 pub(super) struct Show {
-    /// The note's id, or a prefix of it
+    /// The note's id, or a prefix of it; `LINK/ID` for a note that several links have
     id: String,
 }
 
@@ -186,7 +186,9 @@ fn propose(context: &mut Context<'_>, proposals: &[NoteProposal]) {
         ui.data(&format!("{id}  {date}  {:<10}  {agent:<12}  {}", kind.word(), printable_line(text)));
     }
     match proposals.first() {
-        Some(first) => ui.hint(&format!("`squad knowledge add --from-proposal {}` accepts one", first.id)),
+        Some(NoteProposal { id, .. }) => ui.hint(&format!(
+            "`squad knowledge add --from-proposal {id}` accepts one, `squad knowledge decline {id}` refuses it"
+        )),
         None => ui.say("No agent proposes a note."),
     }
 }

@@ -12,10 +12,11 @@ use crate::compile::{OfferedNote, Task, suspicion};
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::model::{
-    ChangeKind, Decision, DecisionId, DecisionState, IntoSet, MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind,
-    NoteLink, RunId, Slug, first_line, hash_of_lines, place_of,
+    ChangeKind, Decision, DecisionId, DecisionState, EntryId, EventKind, IntoSet, MAX_EVIDENCE_LINES, Note,
+    NoteEvidence, NoteKind, NoteLink, RunId, Slug, first_line, hash_of_lines, list as listing, place_of,
 };
 use crate::ops::change::{Change, FileChange, WriteMode, branch_tip, lock};
+use crate::ops::decisions::landing::record_event;
 use crate::ops::decisions::list::{self, Addition, ListedDecision};
 use crate::ops::ledger::contents::{self as ledger, Lesson};
 use crate::ops::ledger::log::one_run;
@@ -85,11 +86,25 @@ fn known(
     KnownNote { listed, note, tags, run, link, stale, opinion, objection }
 }
 
-/// Finds a note by its id or a prefix of it, here or by a link.
+/// Whether a note is meant: by its id or a prefix of it, after `LINK/` if it is a link's.
+pub(crate) fn is_named(known: &KnownNote, id: &str) -> bool {
+    let (link, prefix) = id.rsplit_once('/').map_or((None, id), |(link, prefix)| (Some(link), prefix));
+    let is_from = |name| known.link.as_ref().is_some_and(|link| link.name == name);
+    !prefix.is_empty() && known.listed.id.as_str().starts_with(prefix) && link.is_none_or(is_from)
+}
+
+/// Finds a note, here or by a link.
 pub(crate) fn find(all: Vec<KnownNote>, id: &str) -> Result<KnownNote, Failure> {
-    let mut found: Vec<KnownNote> =
-        all.into_iter().filter(|known| !id.is_empty() && known.listed.id.as_str().starts_with(id)).collect();
-    found.dedup_by(|a, b| a.listed.id == b.listed.id);
+    let found: Vec<KnownNote> = all.into_iter().filter(|known| is_named(known, id)).collect();
+    let of_link = |known: &KnownNote| Some(format!("`{}/{}`", known.link.as_ref()?.name, known.listed.id));
+    if let [first, others @ ..] = &found[..]
+        && !others.is_empty()
+        && others.iter().all(|other| other.listed.id == first.listed.id)
+    {
+        let all = listing(found.iter().filter_map(of_link));
+        return Err(Failure::usage(format!("several links have a note `{}`: {all}", first.listed.id))
+            .hint("write the link before the id"));
+    }
     only(found, id, |known| known.listed.id.as_str())?
         .ok_or_else(|| Failure::usage(format!("there is no note `{id}`")).hint("`squad knowledge list` shows them all"))
 }
@@ -113,6 +128,8 @@ pub(crate) fn search(project: &Project, text: &str) -> Result<Vec<KnownNote>, Fa
 #[derive(Debug, Serialize)]
 pub(crate) struct NoteProposal {
     pub(crate) id: DecisionId,
+    #[serde(skip)]
+    entry: EntryId,
     pub(crate) kind: NoteKind,
     pub(crate) agent: Slug,
     pub(crate) run: Option<RunId>,
@@ -120,13 +137,14 @@ pub(crate) struct NoteProposal {
     pub(crate) text: String,
 }
 
-/// What agents propose and no note was made of, the newest first.
+/// What agents propose, the newest first: neither declined, nor has a note been made of it.
 pub(crate) fn proposals(project: &Project) -> Result<Vec<NoteProposal>, Failure> {
     let made: BTreeSet<DecisionId> =
         list::records(project)?.into_iter().filter_map(|listed| listed.note?.from).into_set();
     let all = ledger::proposals(&project.repository, &project.ledger_prefix())?;
     let proposal = |Lesson { id, at, run, agent, text, share }: Lesson| NoteProposal {
         id: id.decision(),
+        entry: id,
         kind: share.unwrap_or_default(),
         agent,
         run,
@@ -134,6 +152,23 @@ pub(crate) fn proposals(project: &Project) -> Result<Vec<NoteProposal>, Failure>
         text,
     };
     Ok(all.into_iter().map(proposal).filter(|proposal| !made.contains(&proposal.id)).collect())
+}
+
+/// The one proposal with this id or prefix of it.
+fn proposal(project: &Project, id: &str) -> Result<NoteProposal, Failure> {
+    let mut found = proposals(project)?;
+    found.retain(|proposal| !id.is_empty() && proposal.id.as_str().starts_with(id));
+    only(found, id, |proposal| proposal.id.as_str())?.ok_or_else(|| {
+        Failure::usage(format!("there is no proposal `{id}`")).hint("`squad knowledge list --proposed` shows them")
+    })
+}
+
+/// Records that a proposal will not become a note. It stays a learning of its agent.
+pub(crate) fn decline(env: &Env, project: &Project, id: &str) -> Result<NoteProposal, Failure> {
+    let proposal = proposal(project, id)?;
+    let kind = EventKind::MemoryDeclined { learnings: vec![proposal.entry.clone()] };
+    record_event(env, project, &kind, std::slice::from_ref(&proposal.entry))?;
+    Ok(proposal)
 }
 
 /// A note to write, as it is given.
@@ -178,13 +213,7 @@ pub(crate) fn add(env: &Env, project: &Project, directory: &Path, new: NewNote) 
         addition.author = decision.by.map(|by| (by, decision.run));
     }
     if let Some(id) = &new.from_proposal {
-        let found: Vec<NoteProposal> = proposals(project)?
-            .into_iter()
-            .filter(|proposal| !id.is_empty() && proposal.id.as_str().starts_with(id.as_str()))
-            .collect();
-        let proposal = only(found, id, |proposal| proposal.id.as_str())?.ok_or_else(|| {
-            Failure::usage(format!("there is no proposal `{id}`")).hint("`squad knowledge list --proposed` shows them")
-        })?;
+        let proposal = proposal(project, id)?;
         note.kind = new.kind.unwrap_or(proposal.kind);
         note.from = Some(proposal.id);
         note.evidence.extend(proposal.run.clone().map(|run| NoteEvidence::Run(run).to_string()));

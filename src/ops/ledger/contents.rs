@@ -157,17 +157,23 @@ pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesso
     Ok(lessons)
 }
 
-/// The learnings that agents propose as notes of knowledge, newest first.
+/// The learnings that agents propose as notes of knowledge and that were not declined, newest first.
 pub(in crate::ops) fn proposals(repository: &Repository, prefix: &str) -> Result<Vec<Lesson>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
-    let mut proposals = Vec::new();
+    // Clocks of several clones may differ, so a refusal may be older than what it refuses.
+    let (mut proposals, mut declined) = (Vec::new(), BTreeSet::new());
     for span in index.spans(Place::Memory) {
         for EntryFacts { id, at, run, agent, fact } in index.values::<EntryFacts>(&span)?.rev() {
-            if let (Fact::Learned { text, share: share @ Some(_) }, Some(agent)) = (fact, agent) {
-                proposals.push(Lesson { id, at, run, agent, text, share });
+            match (fact, agent) {
+                (Fact::Learned { text, share: share @ Some(_) }, Some(agent)) => {
+                    proposals.push(Lesson { id, at, run, agent, text, share });
+                }
+                (Fact::Declined { learnings }, _) => declined.extend(learnings),
+                _ => {}
             }
         }
     }
+    proposals.retain(|proposal| !declined.contains(&proposal.id));
     Ok(proposals)
 }
 

@@ -138,7 +138,7 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
         return decisions::find(all, text).map(|decision| Subject::Decision(Box::new(decision)));
     }
     let linked = if line.is_none() { knowledge::all(project)? } else { Vec::new() };
-    if linked.iter().any(|known| known.listed.id.as_str().starts_with(text)) {
+    if linked.iter().any(|known| knowledge::is_named(known, text)) {
         return knowledge::find(linked, text).map(|known| Subject::Linked(Box::new(known)));
     }
     if let Some(absent) = inner.map(|inner| absent(project, inner)).transpose()?.flatten() {

@@ -87,6 +87,10 @@ pub(in crate::ops) enum Fact {
         text: String,
         share: Option<NoteKind>,
     },
+    /// Learnings that were proposed as notes of knowledge will not become any.
+    Declined {
+        learnings: Vec<EntryId>,
+    },
     /// Learnings have landed in histories.
     Taught {
         learnings: Vec<EntryId>,
@@ -183,6 +187,7 @@ impl Derived for EntryFacts {
             "decision.logged",
             "decision.landed",
             "memory.logged",
+            "memory.declined",
             "memory.landed",
         ];
         others.contains(&kind) || EventKind::END_NAMES.contains(&kind)
@@ -208,6 +213,7 @@ impl Derived for EntryFacts {
             }
             EventKind::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
             EventKind::MemoryLogged { text, share } => Fact::Learned { text, share },
+            EventKind::MemoryDeclined { learnings } => Fact::Declined { learnings },
             EventKind::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
             kind => {
                 let Some((outcome, end)) = kind.end() else { return Ok(None) };
