@@ -211,6 +211,9 @@ kinds! {
         session: String,
         #[serde(default)]
         seconds: f64,
+        /// Its charter, model, tools or policy are others than when it last worked.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        changed: bool,
     };
     "session.idle" Batched SessionIdle { session: String };
     "session.suspended" Batched SessionSuspended { session: String };

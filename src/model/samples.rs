@@ -160,7 +160,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             seconds: 0.5,
             warm: false,
         },
-        EventKind::SessionResumed { session: session(), seconds: 0.5 },
+        EventKind::SessionResumed { session: session(), seconds: 0.5, changed: false },
         EventKind::SessionIdle { session: session() },
         EventKind::SessionSuspended { session: session() },
         EventKind::SessionDestroyed { session: session() },

@@ -31,6 +31,8 @@ const TITLE: usize = 160;
 pub(crate) struct SessionMemory {
     /// The engine that stores the session.
     engine: String,
+    /// The hash of what it was made of: charter, model, tools, policy.
+    compiled: String,
     /// The runs and conversations that it worked in, the last one last; none if it was never used.
     served: Vec<RunId>,
     /// Hashes of the context that it was told.
@@ -71,6 +73,12 @@ impl SessionMemory {
 
     pub(super) fn take_replacement(&mut self) -> bool {
         std::mem::take(&mut self.is_replacement)
+    }
+
+    /// Notes what it is made of now. Returns whether it worked as something else before.
+    pub(super) fn compile(&mut self, hash: &str) -> bool {
+        let before = std::mem::replace(&mut self.compiled, hash.to_owned());
+        !before.is_empty() && before != hash
     }
 
     /// Begins work in a run or conversation. Returns whether it worked in another one before.

@@ -159,7 +159,7 @@ mod tests {
             let (run, id, position) = (RunId::new("r"), EntryId::new("e"), Position::default());
             Event { seq, at, run, agent: Some(slug(agent)), kind, id, position, causes }
         };
-        let opened = || EventKind::SessionResumed { session: "s".to_owned(), seconds: 0.0 };
+        let opened = || EventKind::SessionResumed { session: "s".to_owned(), seconds: 0.0, changed: false };
         let ended = || EventKind::of_end(Outcome::Completed, End::default());
         let handed = || EventKind::RouteRequested { to: slug("ada"), text: "Test it.".to_owned(), wait: true };
         for (before, state) in [

@@ -43,6 +43,8 @@ pub(super) struct Standing {
     pub(super) is_continued: bool,
     /// It took the place of one that could not be resumed.
     pub(super) is_replacement: bool,
+    /// What it is made of has changed since it last worked.
+    pub(super) is_changed: bool,
 }
 
 /// A change that was requested while the session was busy.
@@ -136,10 +138,11 @@ impl KeptSessions {
         }
         let is_replacement = held.memory.take_replacement();
         let is_continued = held.memory.is_used();
+        let is_changed = held.memory.compile(&slot.opening.spec.compiled_hash);
         let is_new_task = held.memory.serve(&to.id);
         // Before the message is sent: whatever happens then, the session has a history.
         held.write();
-        Standing { memory: held.memory.clone(), is_new_task, is_continued, is_replacement }
+        Standing { memory: held.memory.clone(), is_new_task, is_continued, is_replacement, is_changed }
     }
 
     /// Marks the session as idle after its turn. `memory`: what it knows since. Returns a change requested meanwhile.
@@ -225,7 +228,7 @@ impl KeptSessions {
         self.reports.tell(
             Some(agent),
             match origin {
-                SessionOrigin::Resumed => EventKind::SessionResumed { session: name, seconds },
+                SessionOrigin::Resumed => EventKind::SessionResumed { session: name, seconds, changed: false },
                 SessionOrigin::Created | SessionOrigin::Warm => {
                     EventKind::SessionCreated { session: name, model, compiled_hash, seconds, warm: false }
                 }

@@ -190,7 +190,7 @@ impl Workers {
         match ended {
             Fact::Interrupted(reason) => {
                 tell(error(format!("{reason}; it goes on")));
-                tell(EventKind::SessionResumed { session: work.session.clone(), seconds: 0.0 });
+                tell(EventKind::SessionResumed { session: work.session.clone(), seconds: 0.0, changed: false });
             }
             // The session is still open.
             Fact::Failed(reason) => tell(error(format!("{reason}; it is tried again"))),

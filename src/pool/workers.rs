@@ -569,7 +569,10 @@ impl Workers {
     fn report_opened(&self, job: &Job, borrowed: &BorrowedSession, seconds: f64) {
         let (spec, session) = (&job.opening.spec, borrowed.name.clone());
         let opened = match borrowed.origin {
-            SessionOrigin::Resumed => EventKind::SessionResumed { session, seconds },
+            SessionOrigin::Resumed => {
+                let changed = borrowed.standing.as_ref().is_some_and(|standing| standing.is_changed);
+                EventKind::SessionResumed { session, seconds, changed }
+            }
             origin @ (SessionOrigin::Created | SessionOrigin::Warm) => EventKind::SessionCreated {
                 session,
                 model: borrowed.session.model().to_owned(),

@@ -203,6 +203,10 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
             let commit = commit.get(..7).unwrap_or(commit);
             (LineStyle::Good, format!("merged into {branch} as {commit}{by}: {}{left}", list(merged)))
         }
+        EventKind::SessionResumed { changed: true, .. } => {
+            let text = "its session is made anew: charter, model, tools or policy changed";
+            (LineStyle::Faint, text.to_owned())
+        }
         EventKind::HostAssigned { host } => (LineStyle::Faint, format!("works on {host}")),
         EventKind::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
         EventKind::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),

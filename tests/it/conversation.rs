@@ -56,6 +56,26 @@ fn messages_follow_upon_each_other_in_the_same_sessions() {
     assert!(messages.contains(&"@ada begin") && messages.contains(&"@ada go on \nwith it"), "{messages:?}");
 }
 
+/// A charter that is saved while a conversation goes on holds from the next message on, in the same session.
+#[test]
+fn a_charter_saved_in_a_conversation_holds_from_the_next_message() {
+    let repo = TestRepo::with_small_team();
+    let (mut person, mut child) = begun(&repo, TWO);
+    person.types("@ada begin\r");
+    person.waits_for("First.");
+    person.waits_for_times("squad> ", 2);
+    repo.write(".squad/agents/ada/charter.md", "# Ada\n\nI write it twice.\n");
+    person.types("@ada go on\r");
+    person.waits_for("session is made anew");
+    person.waits_for("Second.");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    let used = sessions(&repo);
+    assert!(used.len() >= 2 && used.iter().all(|session| *session == used[0]), "one session: {used:?}");
+    let resumed = repo.git(&["grep", "-h", "\"changed\":true", "refs/squad/log"]);
+    assert_eq!(resumed.lines().count(), 1, "{resumed}");
+}
+
 #[test]
 fn an_interrupt_ends_the_turn_and_the_conversation_goes_on() {
     let repo = TestRepo::with_small_team();

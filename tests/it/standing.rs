@@ -37,6 +37,35 @@ fn a_line_says_what_is_recalled() {
     repo.assert_sound();
 }
 
+/// A charter that is saved between two messages: the session goes on with its history and the new charter, and that is
+/// said once. An unchanged one, or another agent's, says nothing.
+#[test]
+fn a_session_whose_charter_changed_goes_on_and_says_so() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    let charter = |name: &str, text: &str| {
+        repo.write(&format!(".squad/agents/{name}/charter.md"), &format!("# {name}\n\n{text}\n"));
+    };
+    charter("ada", "I write it plainly.");
+    const CHANGED: &str = "its session is made anew";
+    let said = |output: &Output| output.err.matches(CHANGED).count() + output.out.matches(CHANGED).count();
+    assert_eq!(said(&rehearse(&repo, &[])), 0, "a new session");
+    assert_eq!(said(&rehearse(&repo, &[])), 0, "unchanged");
+    charter("bob", "I test it.");
+    assert_eq!(said(&rehearse(&repo, &[])), 0, "another agent's");
+    charter("ada", "I write it twice.");
+    let changed = rehearse(&repo, &[]);
+    assert_eq!(said(&changed), 1, "{changed}");
+    assert_eq!(said(&rehearse(&repo, &[])), 0, "once");
+    charter("ada", "I write it three times.");
+    let events = rehearse(&repo, &["--json"]).out;
+    let resumed = events.lines().find(|line| line.contains("session.resumed")).expect("its history goes on");
+    assert!(resumed.contains("\"session\":\"squad-ada\"") && resumed.contains("\"changed\":true"), "{resumed}");
+    charter("ada", "I write it four times.");
+    assert_eq!(said(&rehearse(&repo, &["--fresh"])), 0, "a session of its own");
+    repo.assert_sound();
+}
+
 /// Two work trees × two teams of one repository: none has another's session.
 #[test]
 fn a_work_tree_and_a_team_have_sessions_of_their_own() {
