@@ -1,6 +1,7 @@
 //! `cargo bench --features bench`: squad against git, as whole processes, in turn in one run. Prints medians and their ratio, and
 //! asserts nothing: machines are shared and noisy.
 
+mod clone;
 #[path = "../support/copilot_cli.rs"]
 mod copilot_cli;
 mod engine;
@@ -30,13 +31,14 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench --features bench -- ledger` runs only those of the ledger; the other groups are `commands`, `engine`,
+/// `cargo bench --features bench -- ledger` runs only those of the ledger; the other groups are `clone`, `commands`, `engine`,
 /// `knowledge`, `mcp`, `policy`, `review`, `route`, `secrets`, `snapshot`, `team` and `undo`.
 fn main() {
     if engine::is_played() {
         return;
     }
-    let benches: [(&str, fn()); 12] = [
+    let benches: [(&str, fn()); 13] = [
+        ("clone", clone::bench),
         ("commands", commands),
         ("engine", engine::bench),
         ("knowledge", knowledge::bench),
