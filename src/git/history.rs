@@ -43,6 +43,45 @@ impl Repository {
         Ok(merged)
     }
 
+    /// What these commits, which `head` does not have, leave in the files that they change: the contents at the last of
+    /// them that a branch or another ref still has. `None`: there is no such file.
+    pub(crate) fn contents_aside(
+        &self,
+        commits: &BTreeSet<String>,
+        head: Option<&str>,
+    ) -> Result<BTreeMap<String, BTreeSet<Option<String>>>, Error> {
+        let without: Vec<&str> = head.iter().flat_map(|head| ["--not", head]).chain(["--"]).collect();
+        let listed = |of: &[&str]| {
+            let listed = self.call(&["rev-list"]).arguments(of).arguments(&without).succeed()?.text();
+            Ok::<_, Error>(listed.lines().filter(|commit| commits.contains(*commit)).map(str::to_owned).into_set())
+        };
+        let mut contents: BTreeMap<String, BTreeSet<Option<String>>> = BTreeMap::new();
+        let reached: BTreeSet<String> = listed(&["--exclude=refs/squad/*", "--all"])?;
+        if reached.is_empty() {
+            return Ok(contents);
+        }
+        let named: Vec<&String> = reached.iter().collect();
+        let tips = self.call(&["merge-base", "--independent"]).arguments(&named).succeed()?.text();
+        for tip in tips.lines() {
+            let (store, root) = self.tree_at(tip)?;
+            for commit in listed(&[tip])?.intersection(&reached) {
+                for path in self.changed_by(commit)? {
+                    let content = store.find(root, &path)?.map(|(_, id)| id.to_string());
+                    contents.entry(path).or_default().insert(content);
+                }
+            }
+        }
+        Ok(contents)
+    }
+
+    /// The files that a commit changes in its first parent; without those whose names are not UTF-8.
+    fn changed_by(&self, commit: &str) -> Result<Vec<String>, Error> {
+        let options = ["--name-only", "-z", "-r", "--root", "-m", "--first-parent", "--no-commit-id", "--no-renames"];
+        let listed = self.call(&["diff-tree"]).arguments(&options).arguments(&[commit, "--"]).succeed()?.stdout;
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
+    }
+
     /// The values of a trailer in the commits of `base..head`.
     pub(crate) fn trailers(&self, name: &str, base: &str, head: &str) -> Result<Vec<String>, Error> {
         let format = format!("--format=%(trailers:key={name},valueonly,only)");

@@ -19,12 +19,31 @@ pub(crate) struct JudgedFiles {
     /// Their contents then, as far as known. Entries of older versions have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) contents: BTreeMap<String, Content>,
+    /// The contents of files in commits that the checked-out branch does not have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) aside: BTreeMap<String, BTreeSet<Content>>,
     /// The files that a rejection is about, if not all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rejected: Option<Vec<String>>,
     /// The reviewer named these files, so that each of them needs other content. Otherwise one of them does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) are_named: bool,
+}
+
+impl JudgedFiles {
+    pub(crate) fn paths(&self) -> BTreeSet<&String> {
+        self.files.iter().chain(self.aside.keys()).into_set()
+    }
+
+    /// All contents of a file that were shown; `None`: unknown.
+    fn contents_of(&self, path: &str) -> Option<BTreeSet<Content>> {
+        let is_in_work_tree = self.files.iter().any(|file| file == path);
+        let aside = self.aside.get(path).cloned().unwrap_or_default();
+        match self.contents.get(path) {
+            None if is_in_work_tree => None,
+            content => Some(aside.into_iter().chain(content.cloned()).into_set()),
+        }
+    }
 }
 
 /// The verdicts that stand. A verdict covers the contents that the reviewer was shown, and nothing else: rejected
@@ -40,8 +59,8 @@ pub(crate) struct FileVerdicts {
 #[derive(Clone, Debug)]
 struct FileVerdict {
     reviewer: Option<Slug>,
-    /// The approved content; `None`: it is unknown.
-    approved: Option<Content>,
+    /// The approved contents; `None`: they are unknown.
+    approved: Option<BTreeSet<Content>>,
     /// The number of the rejection that stands, and the contents that were rejected.
     rejection: Option<usize>,
     rejected: Vec<Option<Content>>,
@@ -61,23 +80,25 @@ impl FileVerdicts {
     }
 
     fn approve(&mut self, reviewer: Option<&Slug>, judged: &JudgedFiles) -> BTreeSet<String> {
-        let content = |path: &String| judged.contents.get(path).cloned();
-        let has_changed = |path: &&String| {
-            let shown = content(path);
+        let paths = judged.paths();
+        let has_changed = |path: &&&String| {
+            let shown = judged.contents_of(path);
+            let is_rejected =
+                |file: &FileVerdict| shown.into_iter().flatten().any(|content| file.rejected.contains(&Some(content)));
             // Unknown content may be other content.
-            self.files.get(*path).is_some_and(|file| shown.is_none() || !file.rejected.contains(&shown))
+            self.files.get(**path).is_some_and(|file| !is_rejected(file))
         };
         let lifted: BTreeSet<usize> =
-            judged.files.iter().filter(has_changed).filter_map(|path| self.files.get(path)?.rejection).into_set();
-        let stands = |path: &&String| {
-            let rejection = self.files.get(*path).and_then(|file| file.rejection);
+            paths.iter().filter(has_changed).filter_map(|path| self.files.get(*path)?.rejection).into_set();
+        let stands = |path: &&&String| {
+            let rejection = self.files.get(**path).and_then(|file| file.rejection);
             rejection.is_none_or(|rejection| lifted.contains(&rejection))
         };
-        let approved: BTreeSet<String> = judged.files.iter().filter(stands).cloned().into_set();
+        let approved: BTreeSet<String> = paths.iter().filter(stands).copied().cloned().into_set();
         for path in &approved {
             let file = FileVerdict {
                 reviewer: reviewer.cloned(),
-                approved: Some(content(path).unwrap_or_default()).filter(|_| judged.contents.contains_key(path)),
+                approved: judged.contents_of(path),
                 rejection: None,
                 rejected: Vec::new(),
             };
@@ -88,15 +109,19 @@ impl FileVerdicts {
 
     fn reject(&mut self, reviewer: Option<&Slug>, judged: &JudgedFiles) {
         self.rejections += 1;
-        for path in judged.rejected.as_ref().unwrap_or(&judged.files) {
+        let paths = judged.rejected.as_ref().map_or_else(|| judged.paths(), |rejected| rejected.iter().into_set());
+        for path in paths {
             self.rejections += usize::from(judged.are_named);
             let before = self.files.get(path).map(|file| file.rejected.clone()).unwrap_or_default();
-            let content = judged.contents.get(path).cloned();
+            let contents: Vec<Option<Content>> = match judged.contents_of(path) {
+                Some(contents) => contents.into_iter().map(Some).collect(),
+                None => vec![None],
+            };
             let file = FileVerdict {
                 reviewer: reviewer.cloned(),
                 approved: None,
                 rejection: Some(self.rejections),
-                rejected: before.into_iter().chain([content]).collect(),
+                rejected: before.into_iter().chain(contents).collect(),
             };
             self.files.insert(path.clone(), file);
         }
@@ -104,9 +129,9 @@ impl FileVerdicts {
 
     /// The files that were shown with rejected content.
     pub(crate) fn rejected_among<'j>(&self, judged: &'j JudgedFiles) -> impl Iterator<Item = &'j String> {
-        judged.files.iter().filter(|path| {
-            let verdict = judged.contents.get(*path).and_then(|content| self.on(path, content));
-            verdict.is_some_and(|(verdict, _)| verdict == Verdict::Rejected)
+        judged.paths().into_iter().filter(|path| {
+            let is_rejected = |content| self.on(path, content).is_some_and(|(verdict, _)| verdict == Verdict::Rejected);
+            judged.contents_of(path).iter().flatten().any(is_rejected)
         })
     }
 
@@ -114,10 +139,11 @@ impl FileVerdicts {
     pub(crate) fn on(&self, path: &str, content: &Content) -> Option<(Verdict, Option<&Slug>)> {
         let file = self.files.get(path)?;
         // Entries of older versions say nothing of contents.
-        let is_it = |judged: &Option<Content>| judged.as_ref().is_none_or(|judged| judged == content);
+        let is_rejected = |rejected: &Option<Content>| rejected.as_ref().is_none_or(|rejected| rejected == content);
+        let is_approved = || file.approved.as_ref().is_none_or(|approved| approved.contains(content));
         let verdict = match file.rejection {
-            Some(_) => file.rejected.iter().any(is_it).then_some(Verdict::Rejected),
-            None => is_it(&file.approved).then_some(Verdict::Approved),
+            Some(_) => file.rejected.iter().any(is_rejected).then_some(Verdict::Rejected),
+            None => is_approved().then_some(Verdict::Approved),
         };
         verdict.map(|verdict| (verdict, file.reviewer.as_ref()))
     }
@@ -134,6 +160,35 @@ mod tests {
             contents: shown.iter().map(|(path, id)| ((*path).to_owned(), content(id))).collect(),
             rejected: (!rejected.is_empty()).then(|| rejected.iter().map(|path| (*path).to_owned()).collect()),
             are_named: !rejected.is_empty(),
+            ..JudgedFiles::default()
+        }
+    }
+
+    /// In the work tree, on a branch, or on both × what the reviewer approves or rejects, and sees next.
+    #[test]
+    fn a_verdict_covers_what_commits_aside_hold() {
+        let with = |shown: &[(&str, &str)], aside: &[&str]| JudgedFiles {
+            aside: [("a".to_owned(), aside.iter().map(|id| (*id != "-").then(|| (*id).to_owned())).collect())].into(),
+            ..judged(shown, &[])
+        };
+        for shown in [&[][..], &[("a", "1")]] {
+            for aside in [&["2"][..], &["2", "3"], &["-"]] {
+                let approved = after(&[(Verdict::Approved, with(shown, aside))]);
+                let rejected = after(&[(Verdict::Rejected, with(shown, aside))]);
+                for id in ["1", "2", "3", "4", "-"] {
+                    let is_shown = aside.contains(&id) || shown.iter().any(|(_, shown)| *shown == id);
+                    let context = format!("{shown:?} {aside:?} {id}");
+                    assert_eq!(on(&approved, "a", id), is_shown.then_some(Verdict::Approved), "{context}");
+                    assert_eq!(on(&rejected, "a", id), is_shown.then_some(Verdict::Rejected), "{context}");
+                }
+                // The branch still has it, whatever the work tree holds.
+                let same = with(&[("a", "4")], aside);
+                assert_eq!(rejected.rejected_among(&same).collect::<Vec<_>>(), ["a"], "{shown:?} {aside:?}");
+                let revised =
+                    after(&[(Verdict::Rejected, with(shown, aside)), (Verdict::Approved, with(shown, &["5"]))]);
+                let is_lifted = shown.is_empty();
+                assert_eq!(on(&revised, "a", "5") == Some(Verdict::Approved), is_lifted, "{shown:?} {aside:?}");
+            }
         }
     }
 

@@ -244,6 +244,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 contents: [("src/api.rs", Some("0d1f")), ("src/old.rs", None)]
                     .map(|(path, id)| (path.to_owned(), id.map(str::to_owned)))
                     .into(),
+                aside: [(text("src/api.rs"), [Some(text("9c3e")), None].into())].into(),
                 rejected: Some(vec![text("src/api.rs")]),
                 are_named: true,
             },

@@ -173,16 +173,19 @@ impl Executor<'_> {
         files.sort();
         files.dedup();
         let shown: Vec<String> = files.iter().take(FILES).cloned().collect();
-        let diff = match (clones, &workers.tree) {
+        let (diff, aside) = match (clones, &workers.tree) {
             (Some(clones), _) => {
                 let diff = clones.diff(&shown).await;
-                diff.inspect_err(|reason| self.complain(reason)).unwrap_or_default()
+                (diff.inspect_err(|reason| self.complain(reason)).unwrap_or_default(), BTreeMap::new())
             }
-            (None, Some(tree)) => tree.diff(shown).await + &self.diff_aside(all),
-            (None, None) => String::new(),
+            (None, Some(tree)) => {
+                let commits = self.commits_aside(all);
+                (tree.diff(shown).await + &self.diff_of(&commits), self.contents_aside(&commits))
+            }
+            (None, None) => Default::default(),
         };
         let contents = self.contents(&files).await;
-        let judged = JudgedFiles { files, contents, ..JudgedFiles::default() };
+        let judged = JudgedFiles { files, contents, aside, ..JudgedFiles::default() };
         let unchanged: Vec<&String> = results.file_verdicts.rejected_among(&judged).collect();
         let directory = &*self.directory_of(&reviewer.slug);
         let shown = ReviewedWork {
@@ -225,8 +228,8 @@ impl Executor<'_> {
         let reasons = if reasons.is_empty() { work.text.clone() } else { reasons };
         let is_rejected = verdict == Verdict::Rejected;
         let authors = authors_of(now, if is_rejected { &named } else { &[] });
-        let rejected = is_rejected.then(|| rejected_files(&judged.files, now, &named)).flatten();
-        let are_named = is_rejected && judged.files.iter().any(|path| named.contains(path));
+        let rejected = is_rejected.then(|| rejected_files(&judged, now, &named)).flatten();
+        let are_named = is_rejected && judged.paths().into_iter().any(|path| named.contains(path));
         let judged = JudgedFiles { rejected, are_named, ..judged };
         let event = EventKind::ReviewVerdict {
             verdict,
@@ -242,38 +245,57 @@ impl Executor<'_> {
     }
 
     /// Records lockouts in the ledger, where later runs find them.
-    fn lock_out(&self, reviewer: &Member, position: Position, authors: &[Slug], judged: &[Work]) {
+    fn lock_out(&self, reviewer: &Member, position: Position, authors: &[Slug], work: &[Work]) {
         let known = self.past.locked_out(position);
         for author in authors.iter().filter(|author| !known.contains(author)) {
-            let of_author = agents_changes(judged).filter(|(_, authors)| authors.contains(&author));
-            let files: BTreeSet<String> = of_author.map(|(change, _)| change.path.clone()).into_set();
+            let of_author = agents_changes(work).filter(|(_, authors)| authors.contains(&author));
+            let mut files: BTreeSet<String> = of_author.map(|(change, _)| change.path.clone()).into_set();
+            let committed = work.iter().filter(|work| work.agent == *author).flat_map(commits_of);
+            files.extend(self.contents_aside(&self.aside(committed)).into_keys());
             let lockout = EventKind::Lockout { reviewer: reviewer.slug.clone(), files: files.into_iter().collect() };
             self.workers.at(position).reports.tell(Some(author), lockout);
         }
     }
 
-    /// What commits change that agents made beside the checked-out branch, where the work tree does not show it.
-    fn diff_aside(&self, work: &[Work]) -> String {
+    /// Those of the work's commits that the checked-out branch does not have: the work tree does not show what they
+    /// change.
+    fn commits_aside(&self, work: &[Work]) -> BTreeSet<String> {
+        self.aside(work.iter().flat_map(|work| commits_of(work).chain(&work.git.unknown.commits)))
+    }
+
+    fn aside<'c>(&self, commits: impl Iterator<Item = &'c String>) -> BTreeSet<String> {
+        let mut commits: BTreeSet<String> = commits.cloned().into_set();
         let repository = &self.project.repository;
-        let of = |work: &Work| {
-            let shared = work.git.together.iter().map(|shared| &shared.changes);
-            let all = [&work.git.own, &work.git.unknown].into_iter().chain(shared);
-            all.flat_map(|changes| changes.commits.iter().rev().cloned()).collect::<Vec<_>>()
+        let read = || match repository.head()?.commit {
+            Some(head) if !commits.is_empty() => repository.merged(&commits, &head),
+            _ => Ok(BTreeSet::new()),
         };
-        let commits: BTreeSet<String> = work.iter().flat_map(of).into_set();
-        let read = || {
-            let head = repository.head()?.commit;
-            let merged = head.map(|head| repository.merged(&commits, &head)).transpose()?.unwrap_or_default();
-            let mut diff = String::new();
-            for commit in commits.difference(&merged) {
-                diff.push_str(&format!("\nIn commit {commit}, which the checked-out branch does not have:\n\n"));
-                diff.push_str(&repository.diff_of_commit(commit)?);
-            }
-            Ok(diff)
-        };
-        read().unwrap_or_else(|error: Error| {
+        let merged = self.readable(read());
+        commits.retain(|commit| !merged.contains(commit));
+        commits
+    }
+
+    fn diff_of(&self, commits: &BTreeSet<String>) -> String {
+        let mut diff = String::new();
+        for commit in commits {
+            diff.push_str(&format!("\nIn commit {commit}, which the checked-out branch does not have:\n\n"));
+            diff.push_str(&self.readable(self.project.repository.diff_of_commit(commit)));
+        }
+        diff
+    }
+
+    /// What files hold on branches that have these commits.
+    fn contents_aside(&self, commits: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<Content>> {
+        let repository = &self.project.repository;
+        let read = || repository.contents_aside(commits, repository.head()?.commit.as_deref());
+        if commits.is_empty() { BTreeMap::new() } else { self.readable(read()) }
+    }
+
+    /// Nothing, after a complaint, if it cannot be read.
+    fn readable<T: Default>(&self, read: Result<T, Error>) -> T {
+        read.unwrap_or_else(|error| {
             self.complain(&format!("what agents committed cannot be shown to the reviewer: {error}"));
-            String::new()
+            T::default()
         })
     }
 
@@ -341,6 +363,9 @@ impl Executor<'_> {
         let others = self.changed_by_others().await;
         let now = self.contents(&judged.files).await;
         let is_same = |(path, content): (&String, &Content)| now.get(path).is_none_or(|now| now == content);
+        if self.contents_aside(&self.commits_aside(&submission.all)) != judged.aside {
+            return false;
+        }
         let mut changed = changed_by(&submission.all).chain(&others);
         changed.all(|change| judged.files.contains(&change.path)) && judged.contents.iter().all(is_same)
     }
@@ -452,6 +477,12 @@ fn agents_changes(work: &[Work]) -> impl Iterator<Item = (&Change, Vec<&Slug>)> 
     })
 }
 
+/// The commits that an agent made, alone or with others.
+fn commits_of(work: &Work) -> impl Iterator<Item = &String> {
+    let shared = work.git.together.iter().flat_map(|shared| &shared.changes.commits);
+    work.git.own.commits.iter().chain(shared)
+}
+
 /// The authors of the named files, or of all the work if none of its files is named.
 fn authors_of(work: &[Work], named: &[String]) -> Vec<Slug> {
     let of_named = agents_changes(work).filter(|(change, _)| named.contains(&change.path));
@@ -464,15 +495,16 @@ fn authors_of(work: &[Work], named: &[String]) -> Vec<Slug> {
 }
 
 /// The files that a rejection is about, if not all that were shown: the named ones, else those of agents.
-fn rejected_files(shown: &[String], work: &[Work], named: &[String]) -> Option<Vec<String>> {
-    let of_named: Vec<String> = shown.iter().filter(|path| named.contains(path)).cloned().collect();
+fn rejected_files(judged: &JudgedFiles, work: &[Work], named: &[String]) -> Option<Vec<String>> {
+    let shown = judged.paths();
+    let of_named: Vec<String> = shown.iter().filter(|path| named.contains(path)).copied().cloned().collect();
     if !of_named.is_empty() {
         return Some(of_named);
     }
     let others: BTreeSet<&String> =
         changed_by(work).filter(|change| !change.class.is_of_agents()).map(|change| &change.path).into_set();
-    let of_agents: Vec<&String> = shown.iter().filter(|path| !others.contains(path)).collect();
-    let rejected: Vec<String> = of_agents.into_iter().cloned().collect();
+    let is_of_agents = |path: &&&String| !others.contains(*path) || judged.aside.contains_key(**path);
+    let rejected: Vec<String> = shown.iter().filter(is_of_agents).copied().cloned().collect();
     (rejected.len() < shown.len()).then_some(rejected)
 }
 
