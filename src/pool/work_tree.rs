@@ -87,7 +87,7 @@ pub(crate) enum Action<'a> {
     /// The agent's last command has ended.
     End(&'a Slug),
     /// A tool call writes a file, named relative to the repository's root.
-    Write(&'a Slug, &'a str),
+    Write { agent: &'a Slug, call: &'a str, path: &'a str },
 }
 
 /// The work tree of a run. Snapshots cut the run into intervals with known commands and tool calls.
@@ -207,7 +207,7 @@ impl WorkTree {
     /// asked for and granted.
     pub(crate) fn begin_write(&self, agent: &Slug, call: &str, path: &str, is_allowed: bool) {
         let path = format!("{}{path}", self.prefix);
-        self.source.announce(Action::Write(agent, &path));
+        self.source.announce(Action::Write { agent, call, path: &path });
         let mut activity = self.activity.lock();
         activity.at_once(|interval| interval.name(agent, call, &path));
         activity.named.entry(agent.clone()).or_default().insert(path.clone());
@@ -269,7 +269,7 @@ impl WorkTree {
                 activity.written.insert(path.clone(), self.source.fingerprint(path));
             }
             match ok || naming.is_allowed {
-                true => naming.paths.iter().for_each(|path| self.source.announce(Action::Write(agent, path))),
+                true => naming.paths.iter().for_each(|path| self.source.announce(Action::Write { agent, call, path })),
                 false => {
                     activity.intervals.iter_mut().for_each(|interval| interval.withdraw(agent, call));
                     activity.at_once(|interval| interval.withdraw(agent, call));

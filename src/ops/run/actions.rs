@@ -2,7 +2,7 @@
 //! its lease, and reads those of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,7 +23,8 @@ enum Line {
     In(String),
     Begin(Slug),
     End(Slug),
-    Write(Slug, String),
+    /// Agent, path and call.
+    Write(Slug, String, String),
     /// By any squad, in any work tree.
     Squad(OwnWrite),
 }
@@ -84,7 +85,7 @@ impl Actions {
         let line = match action {
             Action::Begin(agent) => Line::Begin(agent.clone()),
             Action::End(agent) => Line::End(agent.clone()),
-            Action::Write(agent, path) => Line::Write(agent.clone(), path.to_owned()),
+            Action::Write { agent, call, path } => Line::Write(agent.clone(), path.to_owned(), call.to_owned()),
         };
         let mut state = self.state.lock();
         if state.file.is_none() {
@@ -140,6 +141,21 @@ impl Actions {
     }
 }
 
+/// The calls of a run's last process that wrote files, each with its agent and a path: the ledger may lack those of the
+/// moment before it was killed. They are told once.
+pub(super) fn take_writes(files: &RunFiles) -> Vec<(Slug, String, String)> {
+    let mut writes = Vec::new();
+    for line in [&files.written, &files.actions].into_iter().flat_map(fs::read_to_string).collect::<String>().lines() {
+        match from_json(line) {
+            Ok(Line::In(_)) => writes.clear(),
+            Ok(Line::Write(agent, path, call)) => writes.push((agent, call, path)),
+            _ => {}
+        }
+    }
+    let _ = fs::remove_file(&files.written);
+    writes
+}
+
 /// Appends a line with one call, so that no reader sees lines of two writers mixed.
 fn append(file: &Option<File>, line: &Line) {
     if let (Some(mut file), Ok(mut line)) = (file.as_ref(), to_json(line)) {
@@ -187,7 +203,7 @@ impl Other {
                     self.running.insert(agent);
                 }
                 Ok(Line::End(agent)) => drop(self.running.remove(&agent)),
-                Ok(Line::Write(agent, path)) => drop(done.named.entry(path).or_default().insert(agent)),
+                Ok(Line::Write(agent, path, _)) => drop(done.named.entry(path).or_default().insert(agent)),
                 Ok(Line::Squad(write)) => {
                     squads.commits.extend(write.commit.clone());
                     if write.git_dir == work_tree {
@@ -235,7 +251,7 @@ mod tests {
         append(&file, &Line::Begin(slug("ada")));
         assert_eq!(other.read("here", &mut Squads::default()).commands, BTreeSet::from([slug("ada")]));
         assert!(other.is_here && other.read("here", &mut Squads::default()).is_empty());
-        append(&file, &Line::Write(slug("bob"), "a.txt".to_owned()));
+        append(&file, &Line::Write(slug("bob"), "a.txt".to_owned(), "1".to_owned()));
         append(&file, &Line::End(slug("ada")));
         let done = other.read("here", &mut Squads::default());
         assert_eq!(done.named, BTreeMap::from([("a.txt".to_owned(), BTreeSet::from([slug("bob")]))]));
@@ -252,7 +268,7 @@ mod tests {
         for (place, is_here) in [("here", true), ("elsewhere", false)] {
             let folder = tempfile::tempdir().expect("a folder");
             let local = folder.path().to_owned();
-            std::fs::create_dir(local.join("runs")).expect("a folder");
+            fs::create_dir(local.join("runs")).expect("a folder");
             let actions = |run: &str, place: &str| Actions {
                 local: local.clone(),
                 own: local.join("runs").join(format!("{run}.actions")),
@@ -339,7 +355,7 @@ mod tests {
     fn commands_of_a_run_that_died_count_a_little_longer() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run.actions");
-        std::fs::write(&path, "").expect("a file");
+        fs::write(&path, "").expect("a file");
         let start = Instant::now();
         let after = |looks: &[(u64, bool)]| {
             let mut other = Other::new(File::open(&path).expect("a file"));

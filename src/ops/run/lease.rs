@@ -2,8 +2,8 @@
 //!
 //! `RUN.json` names the socket on which the run answers other processes. It is removed with the lease, also by the process
 //! that records a dead run's end.
-//! `RUN.actions`, for the other runs in the work tree, stays as long as any of them may read it, and `RUN.repository`, for
-//! the run's resumption, until it has ended.
+//! `RUN.actions`, for the other runs in the work tree, stays as long as any of them may read it, then as `RUN.written` for
+//! the run's resumption; `RUN.repository`, for that too, until it has ended.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -36,6 +36,8 @@ pub(crate) struct RunFiles {
     lease: PathBuf,
     /// What its agents do; see `ops::run::actions`.
     pub(crate) actions: PathBuf,
+    /// What the agents of its killed process did, where no other run looks.
+    pub(crate) written: PathBuf,
     /// The repository's state at its last snapshot.
     pub(crate) repository: PathBuf,
 }
@@ -43,7 +45,7 @@ pub(crate) struct RunFiles {
 impl RunFiles {
     pub(crate) fn new(local: &Path, run: &RunId) -> Self {
         let file = |kind: &str| local.join(FOLDER).join(format!("{run}.{kind}"));
-        Self { lease: file(LEASE), actions: file(ACTIONS), repository: file(REPOSITORY) }
+        Self { lease: file(LEASE), actions: file(ACTIONS), written: file(WRITTEN), repository: file(REPOSITORY) }
     }
 
     /// Those of an agent's clone, in a folder where no other run looks: none works there.
@@ -55,6 +57,7 @@ impl RunFiles {
 const FOLDER: &str = "runs";
 const LEASE: &str = "json";
 const ACTIONS: &str = "actions";
+const WRITTEN: &str = "written";
 /// What squad writes itself, in one file for all runs.
 const WRITES: &str = "writes";
 const REPOSITORY: &str = "repository";
@@ -155,6 +158,7 @@ impl Drop for Lease {
         self.endpoint.clear();
         if !self.is_kept.load(Ordering::Relaxed) {
             let _ = fs::remove_file(&self.files.repository);
+            let _ = fs::remove_file(&self.files.written);
             // If this fails, the file is recognised as a dead run's.
             let _ = fs::remove_file(&self.files.lease);
         }
@@ -253,12 +257,22 @@ pub(crate) fn action_files(local: &Path) -> impl Iterator<Item = PathBuf> {
     paths(local).filter(|path| is_kind(path, ACTIONS) || is_kind(path, WRITES))
 }
 
-/// Removes the actions of ended runs, unless another run may have to read them, or what squad wrote, one that is resumed.
+/// Removes the actions of ended runs, unless another run may have to read them, or one that is resumed what it did itself
+/// or what squad wrote.
 fn clear_actions(local: &Path) {
     if look(local).live.is_empty() {
         let is_resumable = repository_files(local).next().is_some();
-        let is_over = |path: &PathBuf| is_kind(path, ACTIONS) || !is_resumable;
-        action_files(local).filter(is_over).for_each(|path| drop(fs::remove_file(path)));
+        for path in action_files(local) {
+            // If this fails, the next command tries again.
+            let _ = match is_kind(&path, ACTIONS) {
+                true if path.with_extension(REPOSITORY).exists() => fs::rename(&path, path.with_extension(WRITTEN)),
+                true => fs::remove_file(&path),
+                false if is_resumable => Ok(()),
+                false => fs::remove_file(&path),
+            };
+        }
+        let written = paths(local).filter(|path| is_kind(path, WRITTEN));
+        written.filter(|path| !path.with_extension(REPOSITORY).exists()).for_each(|path| drop(fs::remove_file(path)));
     }
 }
 
@@ -318,15 +332,16 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let runs = folder.path().join(FOLDER);
             fs::create_dir(&runs).expect("a folder");
-            for name in ["squad.writes", "a.actions"] {
+            for name in ["squad.writes", "a.actions", "20260301-090000-aaaaaa.actions"] {
                 fs::write(runs.join(name), "x").expect("a file");
             }
             if is_resumable {
                 fs::write(runs.join("20260301-090000-aaaaaa.repository"), "x").expect("a file");
             }
             clear_actions(folder.path());
-            let is_there = ["squad.writes", "a.actions"].map(|name| runs.join(name).exists());
-            assert_eq!(is_there, [is_resumable, false]);
+            let own = "20260301-090000-aaaaaa.written";
+            let is_there = ["squad.writes", "a.actions", own].map(|name| runs.join(name).exists());
+            assert_eq!(is_there, [is_resumable, false, is_resumable]);
         }
     }
 }

@@ -111,7 +111,7 @@ impl RunRepository for Source {
         let action = match action {
             Action::Begin(agent) => Announced::Begin(agent.clone()),
             Action::End(agent) => Announced::End(agent.clone()),
-            Action::Write(agent, path) => Announced::Write(agent.clone(), path.to_owned()),
+            Action::Write { agent, path, .. } => Announced::Write(agent.clone(), path.to_owned()),
         };
         self.world.announced.lock().push((self.run, action));
     }
