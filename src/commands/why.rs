@@ -2,7 +2,7 @@ use super::{Context, Ended};
 use crate::model::{Verdict, first_line, printable};
 use crate::ops::Project;
 use crate::ops::ledger::contents::Authors;
-use crate::ops::overview::why::{self, Answer, Origin};
+use crate::ops::overview::why::{self, Answer, Origin, Review};
 use crate::settings::Layer;
 use crate::ui::{FAINT, STRONG, Ui};
 
@@ -93,6 +93,9 @@ fn show(ui: &mut Ui, answer: &Answer) {
     if let Some(reason) = &answer.unknown {
         field("unknown", reason);
     }
+    if let Some(review) = &answer.review {
+        field("review", &verdict_of(review));
+    }
     for decision in &answer.in_scope {
         field("in scope", &format!("{} {}", decision.id, decision.title));
     }
@@ -106,13 +109,7 @@ fn show_origin(field: &mut impl FnMut(&str, &str), origin: &Origin) {
         field("task", &first_line(task, 100));
     }
     if let Some(review) = &origin.review {
-        let reviewer = review.reviewer.as_ref().map_or("a reviewer", |reviewer| reviewer.as_str());
-        let verdict = match review.verdict {
-            Verdict::Approved => "approved",
-            Verdict::Rejected => "rejected",
-            Verdict::Unclear => "unclear",
-        };
-        field("review", &format!("{reviewer}: {verdict}"));
+        field("review", &verdict_of(review));
     }
     if let Some(check) = &origin.check {
         field("checked", check);
@@ -123,4 +120,14 @@ fn show_origin(field: &mut impl FnMut(&str, &str), origin: &Origin) {
     for decision in &origin.decisions {
         field("decided", &format!("{} {}", decision.id, decision.title));
     }
+}
+
+fn verdict_of(review: &Review) -> String {
+    let reviewer = review.reviewer.as_ref().map_or("a reviewer", |reviewer| reviewer.as_str());
+    let verdict = match review.verdict {
+        Verdict::Approved => "approved",
+        Verdict::Rejected => "rejected",
+        Verdict::Unclear => "unclear",
+    };
+    format!("{reviewer}: {verdict}")
 }

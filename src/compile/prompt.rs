@@ -516,7 +516,7 @@ mod tests {
         for line in [
             "Files it changed: `own.rs` (+1 -0), `together.rs` (+1 -0; together: ada and bob)",
             "Files that changed meanwhile, by none of them: `yours.rs` (+1 -0; yours: the person or another program), \
-             `other run.rs` (+1 -0; other run), `unknown.rs` (+1 -0; unknown: while the run was interrupted)",
+             `other run.rs` (+1 -0; other run), `unknown.rs` (+1 -0; unknown: while the run was down)",
             "What it did to git: hooks pre-commit",
             "Unchanged since it was rejected: `own.rs`",
             "squad ran the project's check `make?test` on all this: failed, exit 2.",

@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Access, Claim, ConnectionState, Damage, Decision, DecisionId, End, EntryId, Forecast, GivenMember, HookAnswered,
-    JudgedFiles, NoteKind, Outcome, Plan, ProjectCheck, Proposal, RunId, SandboxLevel, Slug, TakenSnapshot, Tier,
-    Undone, Usage, Verdict, WorkReport,
+    Access, Claim, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, HookAnswered, JudgedFiles,
+    NoteKind, Outcome, Plan, ProjectCheck, Proposal, RunEnd, RunId, SandboxLevel, Slug, TakenSnapshot, Tier, Undone,
+    Usage, Verdict,
 };
 
 /// A fact with its number and time in a run.
@@ -370,30 +370,7 @@ kinds! {
     /// A person lifted lockouts of this run.
     "review.lifted" AtOnce LockoutLifted { agents: Vec<Slug> };
     "run.answer" AtOnce Answer { text: String };
-    "run.completed" AtOnce RunCompleted {
-        status: Outcome,
-        /// The outcome of each agent's last work.
-        agents: BTreeMap<Slug, Outcome>,
-        #[serde(default)]
-        work: Vec<WorkReport>,
-        /// How often work was rejected.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        rejections: u64,
-        /// The work was rejected and nobody may revise it.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        stuck: bool,
-        /// The last result of `check.run`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        check: Option<Box<ProjectCheck>>,
-        /// What the run was likely to use.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        forecast: Option<Box<Forecast>>,
-        commits: Vec<String>,
-        usage: Usage,
-        /// Why no agent could begin. With `--json`, only the run's last line has it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<RunError>,
-    };
+    "run.completed" AtOnce RunCompleted(RunEnd);
     /// A person took the run's changes out of the work tree, or brought them back.
     "run.undone" AtOnce RunUndone(Undone);
     /// `squad merge` left out work of an agent: it conflicts, or a check of the project is red with it and green without.
@@ -432,11 +409,6 @@ impl<'de> Deserialize<'de> for EventKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::of_map(Map::deserialize(deserializer)?).map_err(D::Error::custom)
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 const TYPE: &str = "type";

@@ -26,6 +26,7 @@ mod plan;
 mod problem;
 mod project_check;
 mod proposal;
+mod run_end;
 #[cfg(test)]
 pub(crate) mod samples;
 mod sandbox;
@@ -67,6 +68,7 @@ pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Overlap, Plan, Plan
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use project_check::{ProjectCheck, command_line};
 pub(crate) use proposal::Proposal;
+pub(crate) use run_end::RunEnd;
 pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ContextItem, LiveCheck, ModelChoice, ModelLayer,

@@ -221,6 +221,16 @@ impl ChangeClass {
     pub(crate) fn is_of_agents(self) -> bool {
         matches!(self, Self::Own | Self::Together)
     }
+
+    /// What is known of a change that no agent of the run made; `None`: one did.
+    pub(crate) fn of_others(self) -> Option<&'static str> {
+        match self {
+            Self::Own | Self::Together => None,
+            Self::Yours => Some("changed by you or another program"),
+            Self::OtherRun => Some("changed by another run"),
+            Self::Unknown => Some("changed while the run was down"),
+        }
+    }
 }
 
 impl fmt::Display for ChangeClass {

@@ -257,7 +257,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             reason: text("copilot does not offer it"),
         },
         EventKind::Answer { text: text("Done.") },
-        EventKind::RunCompleted {
+        EventKind::RunCompleted(RunEnd {
             status: Outcome::TimedOut,
             agents: BTreeMap::from([(slug("backend"), Outcome::Completed)]),
             work: vec![WorkReport {
@@ -289,7 +289,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
                 hint: Some(text("npm install -g @github/copilot")),
                 source: None,
             }),
-        },
+        }),
         EventKind::RunResumed {
             permissions: text("allow"),
             branch: Some(text("main")),

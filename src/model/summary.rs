@@ -44,7 +44,7 @@ impl Change {
             ChangeClass::Together => format!("{class}: {}", together(&self.by)),
             ChangeClass::Yours => format!("{class}: the person or another program"),
             ChangeClass::OtherRun => class.to_string(),
-            ChangeClass::Unknown => format!("{class}: while the run was interrupted"),
+            ChangeClass::Unknown => format!("{class}: while the run was down"),
         })
     }
 }
@@ -62,9 +62,9 @@ impl fmt::Display for GitChanges {
             let short = commits.iter().map(|commit| commit.get(..7).unwrap_or(commit));
             parts.push(format!("{} ({})", plural(commits.len(), "commit"), named(short, commits.len())));
         }
-        // The branch of new commits has moved with them.
+        // A branch moves with its new commits; a new one says where they are.
         let is_news =
-            |moved: &&RefChange| commits.is_empty() || !moved.to.as_ref().is_some_and(|to| commits.contains(to));
+            |moved: &&RefChange| moved.from.is_none() || !moved.to.as_ref().is_some_and(|to| commits.contains(to));
         let refs: Vec<String> = refs.iter().filter(is_news).map(RefChange::to_string).collect();
         parts.extend((!refs.is_empty()).then(|| named(&refs, refs.len())));
         parts.extend((!config.is_empty()).then(|| format!("configuration {}", named(config, config.len()))));

@@ -178,7 +178,7 @@ impl<J: Journal> Dispatcher<J> {
                     // Nothing is reported after a run's end. Dropping `done` tells the sender so.
                     Message::Report(_) if is_over => {}
                     Message::Report(report) => {
-                        is_over = matches!(report.kind, EventKind::RunCompleted { .. });
+                        is_over = matches!(report.kind, EventKind::RunCompleted(_));
                         group.push(self.number(*report, &mut number, &mut lineage));
                     }
                     Message::Flush(done) => flushes.push(done),

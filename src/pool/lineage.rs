@@ -54,7 +54,7 @@ impl Lineage {
                 ends_of(&[Slug::coordinator()])
             }
             (None, EventKind::StepCompleted { .. }) => ends_of(&self.at_work),
-            (None, EventKind::Answer { .. } | EventKind::RunCompleted { .. }) if !self.ends.is_empty() => {
+            (None, EventKind::Answer { .. } | EventKind::RunCompleted(_)) if !self.ends.is_empty() => {
                 self.ends.values().cloned().collect()
             }
             (None, _) => one(origin()),

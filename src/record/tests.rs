@@ -27,7 +27,7 @@ fn decision() -> Decision {
 }
 
 fn events() -> Vec<Event> {
-    let is_the_runs = |kind: &EventKind| matches!(kind, EventKind::RunStarted { .. } | EventKind::RunCompleted { .. });
+    let is_the_runs = |kind: &EventKind| matches!(kind, EventKind::RunStarted { .. } | EventKind::RunCompleted(_));
     let id = |number: u64| EntryId::new(format!("019b8d1f-6c00-7000-8000-{number:012}"));
     let event = |(seq, kind): (u64, EventKind)| Event {
         seq,

@@ -36,8 +36,8 @@ impl<S: Screen> Lines<S> {
 
     /// Goes on with a run that has come so far: its card is about all of it.
     pub(crate) fn after(mut self, past: &[Event]) -> Self {
-        for Event { at, run, agent, position, kind, .. } in past {
-            self.card.see(*at, Some(run), agent.as_ref(), *position, kind);
+        for Event { at, run, agent, kind, .. } in past {
+            self.card.see(*at, Some(run), agent.as_ref(), kind);
         }
         self
     }
@@ -108,7 +108,7 @@ impl<S: Screen> Lines<S> {
 impl<S: Screen> Show for Lines<S> {
     fn show(&mut self, event: &Event) {
         let Event { at, run, agent, position, kind, .. } = event;
-        self.card.see(*at, Some(run), agent.as_ref(), *position, kind);
+        self.card.see(*at, Some(run), agent.as_ref(), kind);
         self.terminal.see(event);
         // The error message that follows says why.
         if matches!(kind, EventKind::ConnectionFailed { .. }) {
@@ -121,7 +121,7 @@ impl<S: Screen> Show for Lines<S> {
         let mut output: Vec<Output> = lines.into_iter().map(Output::Text).collect();
         match kind {
             EventKind::Answer { text } => output.push(Output::Answer(text.clone())),
-            EventKind::RunCompleted { .. } if self.has_engine => {
+            EventKind::RunCompleted(_) if self.has_engine => {
                 output.push(Output::Card(self.card.lines(self.screen.columns())));
             }
             _ => {}

@@ -55,7 +55,7 @@ impl PastRun {
         position: Position,
         kind: &EventKind,
     ) -> Vec<Text> {
-        self.card.see(at, Some(&self.run), agent, position, kind);
+        self.card.see(at, Some(&self.run), agent, kind);
         self.story.see(at, agent, position, kind)
     }
 

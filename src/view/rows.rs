@@ -126,7 +126,7 @@ impl Rows {
                     self.row(agent, now).state = State::Waits("waits for a slot".to_owned());
                 }
             }
-            (_, EventKind::RunCompleted { .. }) => self.rows.clear(),
+            (_, EventKind::RunCompleted(_)) => self.rows.clear(),
             (_, EventKind::CheckStarted { command }) => {
                 if let Some(name) = Slug::fold(CHECKING) {
                     let row = self.row(&name, now);

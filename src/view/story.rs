@@ -79,7 +79,7 @@ impl Story {
             self.is_alone = engine == NO_ENGINE;
         }
         match (agent, kind) {
-            (_, EventKind::RunStarted { .. } | EventKind::RunCompleted { .. } | EventKind::RunUndone(_)) => {
+            (_, EventKind::RunStarted { .. } | EventKind::RunCompleted(_) | EventKind::RunUndone(_)) => {
                 self.flush_all(&mut lines);
             }
             (_, EventKind::Answer { text }) => {

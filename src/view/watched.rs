@@ -87,7 +87,7 @@ impl<S: Screen> Show for Watched<'_, S> {
             Some(lines) => lines.show(event),
             None => self.show_own(event.agent.as_ref(), &event.kind),
         }
-        if matches!(event.kind, EventKind::RunCompleted { .. }) {
+        if matches!(event.kind, EventKind::RunCompleted(_)) {
             self.runs.remove(&event.run);
             self.count.store(self.runs.len(), Ordering::Relaxed);
         }

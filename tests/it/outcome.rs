@@ -84,6 +84,22 @@ fn what_an_agents_commands_change_is_its_own() {
     repo.assert_sound();
 }
 
+/// A file, or a line in it, that only the person has changed while a run was at work.
+#[test]
+fn why_says_that_nobody_of_the_run_changed_it() {
+    let repo = TestRepo::with_small_team();
+    let script = turn("ada", r#"{ write = "named.txt", text = "one\n" }, { wait = "500ms" }"#);
+    let edit = || repo.write("mine.txt", "fn only_by_the_person() {}\n");
+    let (output, _) = meanwhile(&repo, &script, &["--permissions", "allow", "--agent", "ada", "Add it"], edit);
+    for subject in ["mine.txt", "mine.txt:1"] {
+        let why = repo.squad(&["why", subject]);
+        assert!(why.out.contains("changed by you or another program"), "{why}\n{output}");
+        assert!(!why.out.contains("ada"), "{why}");
+    }
+    let why: Value = serde_json::from_str(&repo.squad(&["why", "mine.txt", "--json"]).out).expect("JSON");
+    assert_eq!((&why["origins"][0]["agent"], &why["origins"][0]["class"]), (&Value::Null, &json!("yours")), "{why}");
+}
+
 #[test]
 fn what_an_agent_does_to_git_is_said() {
     let repo = TestRepo::with_small_team();
@@ -273,6 +289,48 @@ fn what_changed_in_a_killed_command_or_since_is_unknown() {
     let output = repo.squad(&[&arguments[..], &["--resume", &run]].concat());
     let expected = ["one.py unknown -", "three.py own ada named", "two.py unknown -"];
     assert_eq!(changes(&last(&output)), expected, "{output}");
+}
+
+/// Killed before the ledger has what its tools did last, once and twice: what the tool named is its agent's, and what the
+/// person changed since is not.
+#[test]
+fn what_a_tool_wrote_in_the_last_moment_before_a_kill_is_its_agents() {
+    for kills in [1, 2] {
+        let repo = TestRepo::with_small_team();
+        let writes = |number: usize| {
+            turn(
+                "ada",
+                &format!(
+                    r#"{{ wait = "600ms" }}, {{ write = "{number}.py", text = "x\n" }}, {{ write = "ready", text = "x" }}, {{ wait = "20s" }}"#
+                ),
+            )
+        };
+        let arguments = ["orchestrate", "--json", "--permissions", "allow", "--script", "../play.toml"];
+        let mut run = None;
+        for number in 1..=kills {
+            repo.write("../play.toml", &writes(number));
+            let more = run.as_deref().map_or(vec!["--agent", "ada", "Explain it"], |run| vec!["--resume", run]);
+            kill_when_ready(&repo, &[&arguments[..], &more].concat(), Duration::ZERO);
+            // The ledger lacks the calls: a kill leaves it as it was some moments before.
+            while repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]).contains("tool.started") {
+                repo.git(&["update-ref", "refs/squad/log", "refs/squad/log^"]);
+            }
+            repo.write(&format!("mine-{number}.py"), "x\n");
+            let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+            run = log["runs"][0]["run"].as_str().map(str::to_owned);
+        }
+        repo.write("../play.toml", &turn("ada", r#"{ write = "last.py", text = "x\n" }"#));
+        let output = repo.squad(&[&arguments[..], &["--resume", &run.expect("a run")]].concat());
+        let mut expected = vec!["last.py own ada named".to_owned()];
+        expected.extend(
+            (1..=kills)
+                .flat_map(|number| [format!("{number}.py own ada named"), format!("mine-{number}.py unknown -")]),
+        );
+        expected.sort();
+        let mut found = changes(&last(&output));
+        found.sort();
+        assert_eq!(found, expected, "{output}");
+    }
 }
 
 /// Ways to change a file that `git status` does not show.

@@ -224,6 +224,68 @@ fn a_verdict_records_the_contents_that_were_shown() {
     assert!(log.out.contains("✓ completed after 1 rejection in "), "{log}");
 }
 
+/// A commit on a branch that is not checked out.
+fn commits_aside(text: &str) -> String {
+    let git = format!(
+        "git checkout -q side || git checkout -q -b side; echo '{text}' > side.txt; git add side.txt; git commit -qm work; git checkout -q main"
+    );
+    format!("{{ run = \"{git}\" }}, {{ say = \"Done.\" }}")
+}
+
+/// What the branch holds × the verdict.
+#[test]
+fn a_verdict_covers_commits_on_another_branch() {
+    for approved in [true, false] {
+        let script =
+            [turn("ada", &commits_aside("fn on_the_side() {}")), turn("rex", &judges(approved)), chooses("nobody")];
+        let (repo, output, events) = play("@ada adds the endpoint, then @rex reviews it", &script);
+        assert_eq!(output.code, u8::from(!approved), "{output}");
+        repo.write("copy.txt", "fn on_the_side() {}\n");
+        let id = repo.git(&["hash-object", "copy.txt"]);
+        let verdict = of_type(&events, "review.verdict")[0];
+        assert_eq!(verdict["aside"], serde_json::json!({ "side.txt": [id.trim()] }), "{output}");
+        let locked: Vec<&Value> = of_type(&events, "review.lockout").iter().map(|event| &event["files"]).collect();
+        let files = serde_json::json!(["side.txt"]);
+        assert_eq!(locked, if approved { vec![] } else { vec![&files] }, "{output}");
+        repo.git(&["merge", "--quiet", "side"]);
+        let word = if approved { "rex: approved" } else { "rex: rejected" };
+        for subject in ["side.txt", "side.txt:1"] {
+            let why = repo.squad(&["why", subject]);
+            assert!(why.out.contains(word), "{why}");
+        }
+        repo.write("side.txt", "fn on_the_side() { backdoor() }\n");
+        let why = repo.squad(&["why", "side.txt"]);
+        assert!(!why.out.contains("rex: "), "{why}");
+    }
+}
+
+/// Revisions of rejected work on a branch × whether the branch still holds what was rejected.
+#[test]
+fn a_rejection_stands_as_long_as_a_branch_has_what_was_rejected() {
+    let done = |run: &str| format!("{{ run = \"{run}\" }}, {{ say = \"Done.\" }}");
+    for (revision, code) in [
+        (writes("other.txt", "beside it"), 1),
+        (writes("side.txt", "revised"), 1),
+        (commits_aside("fn revised() {}"), 0),
+        (done("git branch -D side; echo revised > side.txt"), 0),
+        (done("git branch -m side better"), 1),
+    ] {
+        let script = [
+            turn("ada", &commits_aside("fn on_the_side() {}")),
+            turn("rex", &judges(false)),
+            chooses("bob"),
+            turn("bob", &revision),
+            turn("rex", &judges(true)),
+            turn("coordinator", "{ say = \"That is all.\" }"),
+        ];
+        let (_, output, events) = play("@ada adds the endpoint, then @rex reviews it", &script);
+        assert_eq!(of_type(&events, "review.verdict").len(), 2, "{revision}: {output}");
+        assert_eq!(output.code, code, "{revision}: {output}");
+        let says = output.out.contains("side.txt did not change since it was rejected");
+        assert_eq!(says, code == 1, "{revision}: {output}");
+    }
+}
+
 #[test]
 fn an_approval_ends_with_the_content_that_it_is_about() {
     let script = [turn("ada", &writes("api.txt", "fn health_of_the_service() {}")), turn("rex", &judges(true))];

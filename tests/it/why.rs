@@ -64,6 +64,7 @@ fn a_line_has_a_task_an_agent_and_a_review() {
         src/api.txt:3  }
           commit    b86ce2fd95 squashed (Ann, 2026-01-05)
           unknown   the line is too common to tell who wrote it; src/api.txt was written by ada in run 20260105-090000-000001
+          review    rex: approved
         --- exit 1
     "#]]
     .assert_eq(&repo.squad(&["why", "src/api.txt:3"]).to_string());

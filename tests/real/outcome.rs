@@ -99,3 +99,125 @@ fn a_call_beyond_the_budget_is_refused_before_it_acts() {
     assert_eq!(ended.of("budget.reached").len(), 1, "{ended}");
     world.assert_left_in_order(&ended);
 }
+
+/// An agent that does not do what it says, or says less than it does.
+struct Liar {
+    steps: Vec<String>,
+    permissions: &'static str,
+    code: i32,
+    status: &'static str,
+    /// On the screen and in `squad log RUN`.
+    said: &'static [&'static str],
+    /// `path class how` of each change.
+    changed: &'static [&'static str],
+    /// What `squad why app.py` says.
+    why: &'static str,
+}
+
+fn liars(root: &std::path::Path) -> Vec<Liar> {
+    let liar = |steps: &[&str], code, status| Liar {
+        steps: steps.iter().map(|step| (*step).to_owned()).collect(),
+        permissions: "allow",
+        code,
+        status,
+        said: &[],
+        changed: &[],
+        why: "neither a file of the project nor a decision",
+    };
+    let commit = "git checkout -q -b side; echo 'def committed_aside(): pass' > app.py; git add app.py; \
+                  git -c user.name=a -c user.email=a@b commit -qm a; git checkout -q main";
+    vec![
+        Liar {
+            said: &["claimed: ada says it is done, but used no tool and changed nothing"],
+            ..liar(&["say:14 tests pass, committed as abc1234."], 1, "claimed")
+        },
+        Liar {
+            permissions: "deny",
+            said: &["stopped: ada: 1 write or command was refused, and none was allowed", "1 refused"],
+            ..liar(&[&create(&root.join("app.py"), "x\n"), "say:Done."], 5, "stopped")
+        },
+        Liar {
+            said: &["1 command failed", "checked   cargo test failed, exit 101"],
+            ..liar(&[&shell("cargo() { return 101; }; cargo test"), "say:All tests pass."], 0, "completed")
+        },
+        Liar { said: &["failed: ada: it ended without an answer"], ..liar(&["say: "], 1, "failed") },
+        Liar {
+            said: &["app.py +1 -0"],
+            changed: &["app.py own command"],
+            why: "agent     ada, in run",
+            ..liar(&[&shell("echo 'def written_by_shell(): pass' > app.py"), "say:I only looked."], 0, "completed")
+        },
+        Liar {
+            said: &["ada: 1 commit (", "branch side created"],
+            ..liar(&[&shell(commit), "say:I only looked."], 0, "completed")
+        },
+        Liar {
+            said: &["left 1 process running, now stopped: sleep 7321"],
+            ..liar(&[&shell("setsid sleep 7321 > /dev/null 2>&1 & echo ok"), "say:Nothing runs."], 0, "completed")
+        },
+    ]
+}
+
+/// What the exit code, the last line, the log and `why` say is the same, and true.
+#[test]
+fn what_is_said_of_a_liar_is_true_everywhere() {
+    let root = std::path::Path::new("");
+    for number in 0..liars(root).len() {
+        let mut world = World::new(|root| {
+            let steps = liars(root).remove(number).steps;
+            [plays("ada", &steps.iter().map(String::as_str).collect::<Vec<_>>())]
+        });
+        let Liar { permissions, code, status, said, changed, why, steps } = liars(&world.repo.root()).remove(number);
+        world.repo.variables.insert("SQUAD_SANDBOX_GIT".to_owned(), "open".to_owned());
+        let arguments = ["orchestrate", "--permissions", permissions, "--agent", "ada", "Add the endpoint to app.py"];
+        let ended = world.run(&arguments);
+        let context = format!("{steps:?}\n{ended}");
+        assert_eq!(ended.code, Some(code), "{context}");
+        let log: Value = serde_json::from_str(&world.repo.squad(&["log", "--json"]).out).expect("JSON");
+        let run = log["runs"][0]["run"].as_str().expect("a run").to_owned();
+        assert_eq!((&log["runs"][0]["status"], &log["runs"][0]["agents"]["ada"]), (&json!(status), &json!(status)));
+        let shown = world.repo.squad(&["log", &run]).to_string();
+        for text in said.iter().chain([&status]) {
+            assert!(ended.err.contains(text) && shown.contains(text), "{text}: {context}\n{shown}");
+        }
+        let entry = world.ledger("run.completed").pop().expect("an end");
+        let classes = |change: &&str| change.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for change in changed.iter().map(classes) {
+            assert!(change.iter().all(|word| entry.contains(&format!("\"{word}\""))), "{change:?}: {entry}");
+        }
+        assert_eq!(entry.contains("\"class\""), !changed.is_empty(), "{entry}");
+        let said = world.repo.squad(&["why", "app.py"]).to_string();
+        assert!(said.contains(why), "{said}\n{context}");
+        world.assert_left_in_order(&ended);
+    }
+}
+
+/// Killed before it could say anything: the log, `why` and the exit code of what follows say so.
+#[test]
+fn what_is_said_of_a_killed_agent_is_true_everywhere() {
+    let world = World::new(|root| {
+        [plays(
+            "ada",
+            &[&create(&root.join("app.py"), "def written_by_its_tool(): pass\n"), &shell("sleep 20"), "say:Done."],
+        )]
+    });
+    let mut run = world.start(&[&ARGUMENTS[..], &["Add the endpoint to app.py"]].concat());
+    run.wait_for(&["tool.started", "sleep 20"]);
+    thread::sleep(Duration::from_millis(500));
+    signal(run.id(), "KILL");
+    let cut = run.end();
+    world.settle();
+    assert_eq!(cut.code, None, "{cut}");
+    let log: Value = serde_json::from_str(&world.repo.squad(&["log", "--json"]).out).expect("JSON");
+    let id = log["runs"][0]["run"].as_str().expect("a run").to_owned();
+    assert_eq!(
+        (&log["runs"][0]["status"], &log["runs"][0]["agents"]["ada"]),
+        (&json!("lost"), &json!("lost")),
+        "{log}"
+    );
+    let shown = world.repo.squad(&["log", &id]).to_string();
+    assert!(shown.contains("✗ lost: ada: the process of its run died") && shown.contains("app.py"), "{shown}");
+    let why = world.repo.squad(&["why", "app.py"]).to_string();
+    assert!(why.contains("agent     ada, in run") && why.contains(", lost"), "{why}");
+    world.repo.assert_sound();
+}

@@ -6,7 +6,8 @@ use jiff::tz::TimeZone;
 use super::while_read;
 use crate::env::{Clock, zone_name};
 use crate::model::{
-    self, End, EventKind, Forecast, Outcome, RunId, Slug, Usage, failure, first_line, indented, list, plural, printable,
+    self, End, EventKind, Forecast, Outcome, RunEnd, RunId, Slug, Usage, failure, first_line, indented, list, plural,
+    printable,
 };
 use crate::ops::ledger::log::{RunSummary, Sum, UsageSums};
 use crate::record::{Entry, Read};
@@ -342,7 +343,7 @@ fn detail(kind: Option<EventKind>, text: &str) -> String {
         EventKind::CancelRequested { reason } => reason,
         EventKind::UserMessage { text } => first_line(&text, 80),
         EventKind::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
-        EventKind::RunCompleted { status, commits, usage, error, .. } => {
+        EventKind::RunCompleted(RunEnd { status, commits, usage, error, .. }) => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
             let why = error.map(|error| format!("\n  {}", error.message)).unwrap_or_default();

@@ -235,13 +235,19 @@ pub(crate) struct Authors {
     /// One of these did, by a command; a single one, or another run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) together: Vec<Slug>,
+    /// No agent of the run did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) class: Option<ChangeClass>,
 }
 
 impl fmt::Display for Authors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.agent, &self.together[..]) {
             (Some(agent), _) => agent.fmt(f),
-            (None, []) => f.write_str("squad"),
+            (None, []) => match self.class.and_then(ChangeClass::of_others) {
+                Some(others) => write!(f, "nobody of the run: {others}"),
+                None => f.write_str("squad"),
+            },
             (None, by) => write!(f, "{}, together: one of them, by a command", together(by)),
         }
     }
@@ -262,14 +268,21 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, root: &str, path: &s
             }
             let Some(entry) = index.entry(&row)? else { continue };
             let (Some(kind), Some(run)) = (entry.known_kind(), entry.run) else { continue };
-            let mut by = Authors { agent: entry.agent, together: Vec::new() };
+            let mut by = Authors { agent: entry.agent, ..Authors::default() };
             let lines = match &kind {
                 EventKind::ToolCompleted { wrote: Some(wrote), .. } => Some(&wrote.lines),
                 kind => {
-                    let mut changed = kind.end().and_then(|(_, end)| end.changed.as_ref()).into_iter().flatten();
-                    let change = changed.find(|change| change.is_by_command() && change.path == in_repository);
+                    let changed = kind.end().and_then(|(_, end)| end.changed.as_ref()).into_iter().flatten();
+                    let changed = || changed.clone().filter(|change| change.path == in_repository);
+                    let mut others: Vec<ChangeClass> = changed().map(|change| change.class).collect();
+                    others.retain(|class| !class.is_of_agents());
+                    writes.extend(others.into_iter().map(|class| {
+                        let by = Authors { class: Some(class), ..Authors::default() };
+                        Write { run: run.clone(), by, at: entry.at, lines: Vec::new() }
+                    }));
+                    let change = changed().find(|change| change.is_by_command());
                     if let Some(change) = change.filter(|change| change.class == ChangeClass::Together) {
-                        by = Authors { agent: None, together: change.by.clone() };
+                        by = Authors { together: change.by.clone(), ..Authors::default() };
                     }
                     change.map(|change| &change.lines)
                 }

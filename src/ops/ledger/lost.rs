@@ -8,8 +8,8 @@ use crate::compile::{PastCalls, unknown_calls};
 use crate::env::Env;
 use crate::git::{Error, Repository};
 use crate::model::{
-    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, HookAnswered, HookEffect, IntoMap, Outcome,
-    Position, ProjectCheck, RunId, Slug, Usage, Verdict, WorkReport, change_by,
+    Access, Change, ChangeEvidence, End, EntryId, Event, EventKind, HookAnswered, HookEffect, Outcome, Position,
+    ProjectCheck, RunEnd, RunId, Slug, Verdict, WorkReport, change_by,
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
@@ -66,15 +66,9 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
         push(Some(agent), work.position, EventKind::of_end(work.outcome(), work.end), vec![work.cause]);
         state.done.push(report);
     }
-    let mut usage = Usage::default();
-    state.done.iter().for_each(|work| usage += &work.usage);
-    let agents = state.done.iter().map(|work| (work.agent.clone(), work.status)).into_map();
-    let work = std::mem::take(&mut state.done);
-    let (status, commits, rejections) = (Outcome::Lost, Vec::new(), state.rejections);
-    let (stuck, error, check) = (false, None, state.check.take());
-    let forecast = None;
-    let kind =
-        EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error };
+    let seconds = state.last.duration_since(state.began).as_secs_f64().max(0.0);
+    let end = RunEnd::of(Outcome::Lost, std::mem::take(&mut state.done), seconds);
+    let kind = EventKind::RunCompleted(RunEnd { rejections: state.rejections, check: state.check.take(), ..end });
     let causes = std::mem::take(&mut state.ends);
     push(None, Position::default(), kind, causes);
     if let Some(last) = entries.last_mut() {
@@ -108,6 +102,8 @@ struct RunState {
     rejections: u64,
     check: Option<Box<ProjectCheck>>,
     seq: u64,
+    /// When its last process began it.
+    began: Timestamp,
     last: Timestamp,
     /// Work that was planned or begun, and has no end.
     open: BTreeMap<Slug, OpenWork>,
@@ -186,9 +182,12 @@ impl RunState {
         self.last = self.last.max(entry.at);
         self.seq = self.seq.max(entry.seq.unwrap_or_default());
         let Some(kind) = entry.known_kind() else { return };
+        if matches!(kind, EventKind::RunStarted { .. } | EventKind::RunResumed { .. }) {
+            self.began = entry.at;
+        }
         match (kind, entry.agent.clone()) {
             (EventKind::RunStarted { .. }, _) => self.has_started = true,
-            (EventKind::RunCompleted { .. }, _) => self.has_ended = true,
+            (EventKind::RunCompleted(_), _) => self.has_ended = true,
             (EventKind::ReviewVerdict { verdict: Verdict::Rejected, .. }, _) => self.rejections += 1,
             (EventKind::CheckCompleted(check), _) => self.check = Some(Box::new(check)),
             (EventKind::RunResumed { .. }, _) => self.resume(&entry.id),

@@ -10,7 +10,7 @@ use crate::env::{Env, files::Measured, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
 use crate::model::{
-    AgentState, DecisionId, EventKind, IntoMap, LiveCheck, OpenQuestion, Outcome, Problem, RunActivity, RunId,
+    AgentState, DecisionId, EventKind, IntoMap, LiveCheck, OpenQuestion, Outcome, Problem, RunActivity, RunEnd, RunId,
     SessionStatus, Slug, Usage,
 };
 use crate::ops::decisions::withdrawn::Withdrawn;
@@ -249,7 +249,7 @@ fn uncommitted(repository: &Repository, prefix: &str, run: &RunSummary) -> Optio
     let mut paths = BTreeSet::new();
     for entry in timeline.entries() {
         let (_, Read::Entry(entry)) = entry.ok()? else { continue };
-        if let Some(EventKind::RunCompleted { work, .. }) = entry.event().map(|event| event.kind) {
+        if let Some(EventKind::RunCompleted(RunEnd { work, .. })) = entry.event().map(|event| event.kind) {
             let changed = work.into_iter().flat_map(|work| work.changed.unwrap_or_default());
             paths.extend(changed.filter(|change| change.class.is_of_agents()).map(|change| change.path));
         }

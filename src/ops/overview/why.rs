@@ -17,7 +17,10 @@ use serde::Serialize;
 use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::git::Blame;
-use crate::model::{Decision, DecisionState, EventKind, IntoSet, Note, NoteLink, Outcome, RunId, Slug, Verdict, list};
+use crate::model::{
+    ChangeClass, Decision, DecisionState, EventKind, IntoSet, Note, NoteLink, Outcome, RunEnd, RunId, Slug, Verdict,
+    list,
+};
 use crate::ops::Project;
 use crate::ops::decisions::knowledge::{self, KnownNote};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
@@ -69,6 +72,9 @@ pub(crate) struct Answer {
     pub(crate) origins: Vec<Origin>,
     /// Why the origin is unknown.
     pub(crate) unknown: Option<String>,
+    /// The verdict on the file's very content, if its origin is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) review: Option<Review>,
     /// The decisions in force whose scope includes the file.
     pub(crate) in_scope: Vec<ListedDecision>,
 }
@@ -192,7 +198,7 @@ fn of_decision(project: &Project, decision: ListedDecision) -> Result<Answer, Fa
     // Trust the ledger, not the file: a file can be copied and edited by hand.
     match &logged {
         Some(Decision { run: Some(run), by, .. }) => {
-            let by = Authors { agent: by.as_deref().and_then(Slug::fold), together: Vec::new() };
+            let by = Authors { agent: by.as_deref().and_then(Slug::fold), ..Authors::default() };
             answer.origins.extend(origin(project, run, by)?);
             if answer.origins.is_empty() {
                 answer.unknown = Some(format!("this clone's ledger does not have run {run}"));
@@ -305,27 +311,32 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
     Ok(answer)
 }
 
-/// Who wrote to a file, for a line whose author is unknown.
+/// Who changed a file, for a line whose author is unknown.
 fn writers(path: &str, writes: &[Write]) -> String {
-    let mut named = Vec::new();
-    for write in writes {
-        let name = format!("{} in run {}", write.by, write.run);
+    let (mut agents, mut others) = (Vec::new(), Vec::new());
+    for Write { by, run, .. } in writes {
+        let (named, name) = match by.class.and_then(ChangeClass::of_others) {
+            Some(others_changed) => (&mut others, format!("{others_changed} in run {run}")),
+            None => (&mut agents, format!("{by} in run {run}")),
+        };
         if !named.contains(&name) {
             named.push(name);
         }
     }
-    if named.is_empty() { String::new() } else { format!("; {path} was written by {}", list(named)) }
+    let agents = (!agents.is_empty()).then(|| format!("; {path} was written by {}", list(agents)));
+    let others = (!others.is_empty()).then(|| format!("; {path} was {}", list(others)));
+    [agents, others].into_iter().flatten().collect()
 }
 
 /// Replaces the runs' verdicts by the one on the file's very content.
 fn judge_content(project: &Project, path: &str, answer: &mut Answer) -> Result<(), Failure> {
-    if answer.origins.is_empty() {
-        return Ok(());
-    }
     let path = below(&project_path(&project.folder, &project.work_dir), path);
     let verdicts = ledger::file_verdicts(&project.repository, &project.ledger_prefix(), None)?;
     let found = verdicts.on(&path, &project.repository.id_in_work_tree(&path)?);
     let review = found.map(|(verdict, reviewer)| Review { reviewer: reviewer.cloned(), verdict });
+    if answer.origins.is_empty() {
+        answer.review.clone_from(&review);
+    }
     for origin in &mut answer.origins {
         let was_judged = origin.review.as_ref().is_some_and(|review| review.verdict != Verdict::Unclear);
         origin.is_review_outdated = was_judged && review.is_none();
@@ -366,12 +377,12 @@ fn origin(project: &Project, run: &RunId, by: Authors) -> Result<Option<Origin>,
             is_review_outdated: false,
             decisions: Vec::new(),
         });
-        let Authors { agent, together } = &by;
+        let Authors { agent, together, .. } = &by;
         let is_one = |of: &Slug| agent.as_ref() == Some(of) || together.contains(of);
         let is_theirs = by == Authors::default() || entry.agent.as_ref().is_some_and(is_one);
         match entry.known_kind() {
             Some(EventKind::RunStarted { text, .. }) => (origin.task, origin.at) = (Some(text), entry.at),
-            Some(EventKind::RunCompleted { status, agents, check, .. }) => {
+            Some(EventKind::RunCompleted(RunEnd { status, agents, check, .. })) => {
                 origin.check = check.map(|check| format!("{} {}", check.command, check.result()));
                 origin.outcome = Some(agent.as_ref().and_then(|agent| agents.get(agent)).copied().unwrap_or(status));
             }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{AgentState, EventKind, Outcome, RunId, Slug, list};
+use crate::model::{AgentState, EventKind, Outcome, RunEnd, RunId, Slug, list};
 use crate::ops::ledger::log::{Choice, find_runs, timeline};
 use crate::ops::run::host::{FromClient, FromHost, activity_with, ask};
 use crate::ops::run::hosts;
@@ -116,7 +116,7 @@ pub(crate) fn end_of(
     for entry in timeline(repository, prefix, Some(run), &Choice::default())?.entries() {
         let (_, Read::Entry(entry)) = entry? else { continue };
         match entry.known_kind() {
-            Some(EventKind::RunCompleted { status: ended, agents, .. }) => {
+            Some(EventKind::RunCompleted(RunEnd { status: ended, agents, .. })) => {
                 status = Some(ended);
                 known.extend(agents.into_keys());
             }

@@ -1,6 +1,5 @@
 //! Executes one run, in this order: route, choose, fan out, review, answer, land, end.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use tokio::sync::{mpsc, oneshot};
@@ -11,8 +10,8 @@ use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    EventKind, FileVerdicts, Forecast, Member, Outcome, Plan, PlanKind, RunId, SessionSpec, Slug, Tier, ToolChoice,
-    Usage, Verdict, WorkReport, first_line, list, printable, seconds,
+    EventKind, FileVerdicts, Forecast, Member, Outcome, Plan, PlanKind, RunEnd, RunId, SessionSpec, Slug, Tier,
+    ToolChoice, Verdict, WorkReport, first_line, list, printable, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
@@ -254,28 +253,20 @@ impl Executor<'_> {
         let status = results.status();
         let rejections = results.verdicts.iter().filter(|verdict| **verdict == Verdict::Rejected).count() as u64;
         let report = |work: &Work| WorkReport { verified: results.checked.verified(work), ..work.report() };
-        let work = results.work.iter().map(report).collect();
-        let mut agents = BTreeMap::new();
-        let mut usage = Usage::default();
-        for work in &results.work {
-            agents.insert(work.agent.clone(), work.outcome);
-            usage += &work.usage;
-        }
-        let refused = usage.refused;
-        // Agents work in parallel, so their seconds are not added up.
-        usage.seconds = seconds(started.elapsed());
+        let mut end = RunEnd::of(status, results.work.iter().map(report).collect(), seconds(started.elapsed()));
+        let refused = end.usage.refused;
+        (end.rejections, end.stuck) = (rejections, results.is_stuck);
         let (answer, unchosen) = (results.answer.clone(), results.unchosen.take());
         if let Some(text) = results.answer.filter(|_| self.past.answer().is_none()) {
             self.tell(None, EventKind::Answer { text });
         }
-        let mut commits = Vec::new();
         let mut unlanded = None;
         let mut unrecorded = None;
         if self.order.commit {
             match self.land().await {
                 Ok(mut landed) => {
                     unlanded = landed.left.take();
-                    commits.extend(landed.commit.clone());
+                    end.commits.extend(landed.commit.clone());
                     if let Some(kind) = landed.event() {
                         let causes = std::mem::take(&mut landed.causes);
                         unrecorded = self.workers.reports.record_because(kind, causes).await.err();
@@ -285,17 +276,14 @@ impl Executor<'_> {
                 Err(failure) => unlanded = Some(Pending::because(failure)),
             }
         }
-        let has_committed = !commits.is_empty();
+        let has_committed = !end.commits.is_empty();
         if let Some(tree) = &self.workers.tree {
             tree.close();
         }
-        let error = unchosen.as_ref().map(Failure::of_run);
-        let (stuck, check) = (results.is_stuck, results.checked.check.map(Box::new));
-        let forecast = results.forecast.map(Box::new);
-        let end =
-            EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error };
+        end.error = unchosen.as_ref().map(Failure::of_run);
+        (end.check, end.forecast) = (results.checked.check.map(Box::new), results.forecast.map(Box::new));
         let end = if self.past.returned.is_some() { self.past.end_with(end) } else { end };
-        unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
+        unrecorded = self.workers.reports.record(None, EventKind::RunCompleted(end)).await.err().or(unrecorded);
         let run = self.run.clone();
         let error = unchosen;
         Ended { run, status, answer, refused, has_committed, unlanded, unrecorded, error }

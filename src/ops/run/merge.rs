@@ -11,8 +11,8 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::{MergePlan, MergeTarget, MergedFile, WorkToMerge};
 use crate::model::{
-    ChangeKind, Event, EventKind, FileVerdicts, IntoSet, Outcome, Position, ProjectCheck, RunId, SkippedFile, Slug,
-    Verdict, command_line, first_line, list, plural, printable_line,
+    ChangeKind, Event, EventKind, FileVerdicts, IntoSet, Outcome, Position, ProjectCheck, RunEnd, RunId, SkippedFile,
+    Slug, Verdict, command_line, first_line, list, plural, printable_line,
 };
 use crate::ops::change::lock;
 use crate::ops::ledger::journal::writer;
@@ -671,7 +671,7 @@ fn nothing(run: &RunId, events: &[Event]) -> Failure {
     let is_cloned = events.iter().any(|event| matches!(event.kind, EventKind::CloneCreated { .. }));
     let is_committed = events.iter().any(|event| matches!(event.kind, EventKind::CloneCommitted { .. }));
     let end = events.iter().rev().find_map(|event| match event.kind {
-        EventKind::RunCompleted { status, .. } => Some(status),
+        EventKind::RunCompleted(RunEnd { status, .. }) => Some(status),
         _ => None,
     });
     match (is_cloned, is_committed) {

@@ -9,7 +9,7 @@
 //!                             └─ squad answers by itself, without an engine → run.completed
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
 use crate::model::{
-    AvailableModels, Event, EventKind, IntoSet, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunId, Slug, Tier, Usage,
+    AvailableModels, Event, EventKind, IntoSet, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunEnd, RunId, Slug, Tier,
 };
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
@@ -436,12 +436,9 @@ async fn answer_directly(plan: Plan, text: String, run: &RunId, reports: &Report
 
 /// Records the end of a run in which no agent worked.
 async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, reports: &Reports) -> Ended {
-    let (agents, usage) = (BTreeMap::new(), Usage::default());
     let error = failure.as_ref().map(Failure::of_run);
-    let (work, commits, rejections, stuck, check, forecast) = Default::default();
-    let end =
-        EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error };
-    let unrecorded = reports.record(None, end).await.err();
+    let end = RunEnd { error, ..RunEnd::of(status, Vec::new(), 0.0) };
+    let unrecorded = reports.record(None, EventKind::RunCompleted(end)).await.err();
     Ended { unrecorded, ..Ended::without_work(run.clone(), status, failure) }
 }
 

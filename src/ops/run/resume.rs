@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::git::Repository;
 use crate::model::{
     Attachment, Decision, End, EntryId, Event, EventKind, IntoMap, IntoSet, JudgedFiles, Outcome, Plan, PlanKind,
-    Position, ProjectCheck, RunId, Slug, Verdict, list,
+    Position, ProjectCheck, RunEnd, RunId, Slug, Verdict, list,
 };
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
@@ -98,11 +98,11 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         return Err(still_running(&run, live.pid));
     }
     let mut past = read_past(project, &prefix, &run)?;
-    if past.status().is_none() {
+    if past.end().is_none() {
         end_without_lease(env, project, &prefix, &run)?;
         past = read_past(project, &prefix, &run)?;
     }
-    if past.status() == Some(Outcome::Completed) {
+    if past.end().is_some_and(|end| end.status == Outcome::Completed) {
         return Err(Failure::usage(format!("run {run} has completed: there is nothing to resume"))
             .hint(format!("`squad log {run}` shows it")));
     }
@@ -270,9 +270,10 @@ impl Past {
         passed.unwrap_or_default()
     }
 
-    fn status(&self) -> Option<Outcome> {
+    /// The last that is recorded.
+    fn end(&self) -> Option<&RunEnd> {
         self.events.iter().rev().find_map(|event| match &event.kind {
-            EventKind::RunCompleted { status, .. } => Some(*status),
+            EventKind::RunCompleted(end) => Some(end),
             _ => None,
         })
     }
@@ -428,8 +429,8 @@ impl Past {
         for event in self.events.iter().rev() {
             match &event.kind {
                 EventKind::Answer { text } => return Some(text),
-                EventKind::RunCompleted { status: Outcome::Lost, .. } => {}
-                EventKind::RunCompleted { .. } => return None,
+                EventKind::RunCompleted(RunEnd { status: Outcome::Lost, .. }) => {}
+                EventKind::RunCompleted(_) => return None,
                 _ => {}
             }
         }
@@ -467,18 +468,10 @@ impl Past {
     }
 
     /// The run's recorded end, with what was done since.
-    pub(super) fn end_with(&self, more: EventKind) -> EventKind {
-        let is_end = |kind: &&EventKind| matches!(kind, EventKind::RunCompleted { .. });
-        let mut kinds = self.events.iter().rev().map(|event| &event.kind);
-        let (Some(mut end), EventKind::RunCompleted { work: new, usage: used, .. }) =
-            (kinds.find(is_end).cloned(), &more)
-        else {
-            return more;
-        };
-        if let EventKind::RunCompleted { work, usage, .. } = &mut end {
-            work.extend(new.iter().cloned());
-            *usage += used;
-        }
+    pub(super) fn end_with(&self, more: RunEnd) -> RunEnd {
+        let Some(mut end) = self.end().cloned() else { return more };
+        end.work.extend(more.work);
+        end.usage += &more.usage;
         end
     }
 

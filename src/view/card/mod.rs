@@ -12,9 +12,9 @@ use self::changes::{ChangeSummary, FileCount};
 use super::LineStyle;
 use super::text::{Mark, Text};
 use crate::model::{
-    ChangeClass, ChangeEvidence, CheckRun, DecisionId, End, EventKind, Forecast, IntoSet, Outcome, Plan, PlanKind,
-    Position, ProjectCheck, RunError, RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated,
-    but, clock, first_line, list, plural, together,
+    ChangeClass, ChangeEvidence, CheckRun, DecisionId, EventKind, IntoSet, Outcome, Plan, PlanKind, ProjectCheck,
+    RunEnd, RunId, SandboxLevel, Slug, UndoState, Usage, Verdict, WorkReport, abbreviated, but, clock, first_line,
+    list, plural, together,
 };
 
 /// Columns of the longest name and of what an agent changed; more is counted, not named.
@@ -42,7 +42,6 @@ pub(crate) struct Card {
     decisions: Vec<(DecisionId, String)>,
     landed: BTreeMap<DecisionId, String>,
     verdicts: BTreeMap<Slug, (Verdict, String)>,
-    work: Vec<WorkReport>,
     /// What bounded the agents' programs.
     sandboxes: BTreeSet<SandboxLevel>,
     /// When each agent's commands were completed, and when any agent last wrote a file, as counts of tool calls.
@@ -63,27 +62,8 @@ pub(crate) struct Card {
     pub(crate) names_no_commands: bool,
 }
 
-#[derive(Clone, Debug)]
-struct RunEnd {
-    status: Outcome,
-    agents: BTreeMap<Slug, Outcome>,
-    rejections: u64,
-    is_stuck: bool,
-    check: Option<ProjectCheck>,
-    forecast: Option<Box<Forecast>>,
-    usage: Usage,
-    error: Option<RunError>,
-}
-
 impl Card {
-    pub(crate) fn see(
-        &mut self,
-        at: Timestamp,
-        run: Option<&RunId>,
-        agent: Option<&Slug>,
-        position: Position,
-        kind: &EventKind,
-    ) {
+    pub(crate) fn see(&mut self, at: Timestamp, run: Option<&RunId>, agent: Option<&Slug>, kind: &EventKind) {
         if self.run.is_none() {
             self.run = run.cloned();
         }
@@ -130,31 +110,16 @@ impl Card {
                     self.verdicts.insert(reviewer.clone(), (*verdict, text.clone()));
                 }
             }
-            EventKind::RunCompleted {
-                status, agents, work, rejections, stuck, check, forecast, usage, error, ..
-            } => {
-                self.work.clone_from(work);
-                let (status, rejections, is_stuck) = (*status, *rejections, *stuck);
-                let (agents, usage, error, check) =
-                    (agents.clone(), usage.clone(), error.clone(), check.as_deref().cloned());
-                let forecast = forecast.clone();
-                self.end = Some(RunEnd { status, agents, rejections, is_stuck, check, forecast, usage, error });
-            }
+            EventKind::RunCompleted(end) => self.end = Some(end.clone()),
             kind => {
-                if let (Some(agent), Some((outcome, end))) = (agent, kind.end()) {
+                if let (Some(agent), Some((_, end))) = (agent, kind.end()) {
                     self.waits_no_more(Some(agent), at);
                     self.sandboxes.extend(end.sandbox);
-                    self.ended(agent, position, outcome, end);
                 }
             }
         }
         self.first = self.first.or(Some(at));
         self.last = self.last.max(Some(at));
-    }
-
-    fn ended(&mut self, agent: &Slug, position: Position, outcome: Outcome, end: &End) {
-        let work = WorkReport::of(agent.clone(), (position.step, position.attempt), outcome, end.clone());
-        self.work.push(work);
     }
 
     fn waits(&mut self, agent: Option<&Slug>, at: Timestamp) {
@@ -186,17 +151,17 @@ impl Card {
     }
 
     /// Whether nobody worked but squad or the coordinator.
-    fn is_answer(&self) -> bool {
+    fn is_answer(&self, end: &RunEnd) -> bool {
         let has_agents = self.plan.as_ref().is_some_and(|plan| plan.kind == PlanKind::Agents);
-        !has_agents && self.work.iter().all(|work| work.step.is_none())
+        !has_agents && end.work.iter().all(|work| work.step.is_none())
     }
 
     /// The lines of the card, for a screen of this width. Without an end, the run goes on or its end is not known here.
     pub(crate) fn lines(&self, columns: usize) -> Vec<Text> {
         let Some(end) = &self.end else { return Vec::new() };
-        let changes = ChangeSummary::of(&self.work);
+        let changes = ChangeSummary::of(&end.work);
         let mut rows = Rows { is_narrow: columns < NARROW, ..Rows::default() };
-        for agent in self.agents() {
+        for agent in self.agents(end) {
             rows.push(self.agent_row(end, &changes, &agent, rows.is_narrow));
         }
         for (by, files) in &changes.together {
@@ -204,11 +169,7 @@ impl Card {
             rows.push(Row::of_files("together", files, &remark, rows.is_narrow));
         }
         for (class, files) in &changes.others {
-            let remark = match class {
-                ChangeClass::Yours => "changed by you or another program",
-                ChangeClass::OtherRun => "changed by another run",
-                _ => "changed while the run was down",
-            };
+            let remark = class.of_others().unwrap_or_default();
             rows.push(Row::of_files(&class.to_string(), files, remark, rows.is_narrow));
         }
         for ((class, by), git) in &changes.git {
@@ -220,14 +181,14 @@ impl Card {
             rows.note("git", Text::default().plain(&format!("{who}: {git}")));
         }
         match &end.check {
-            Some(check) => self.project_check(check).into_iter().for_each(|text| rows.note("checked", text)),
-            None => self.check_row(&changes).into_iter().for_each(|text| rows.note("checked", text)),
+            Some(check) => Self::project_check(end, check).into_iter().for_each(|text| rows.note("checked", text)),
+            None => self.check_row(end, &changes).into_iter().for_each(|text| rows.note("checked", text)),
         }
         self.decision_rows().into_iter().for_each(|text| rows.note("decision", text));
         if let Some(used) = used(&end.usage) {
             rows.note("used", Text::default().plain(&used));
         }
-        self.uncounted_row().into_iter().for_each(|text| rows.note("budget", text));
+        Self::uncounted_row(end).into_iter().for_each(|text| rows.note("budget", text));
         if let Some(forecast) = &end.forecast {
             rows.note("forecast", Text::default().plain(&forecast.against(&end.usage)));
         }
@@ -284,7 +245,7 @@ impl Card {
             let reasons = if reasons.is_empty() { reasons } else { format!(": {reasons}") };
             return format!("rejected {times}by {reviewer}{reasons}");
         }
-        let mut causes = self.work.iter().filter(|work| work.status == end.status);
+        let mut causes = end.work.iter().filter(|work| work.status == end.status);
         let Some(first) = causes.next() else {
             if let Some((reviewer, Verdict::Unclear)) = self.unapproved(end) {
                 return format!("{reviewer} gave no clear verdict");
@@ -311,12 +272,12 @@ impl Card {
     }
 
     /// In the order of the plan, then of their work.
-    fn agents(&self) -> Vec<Slug> {
+    fn agents(&self, end: &RunEnd) -> Vec<Slug> {
         let planned = self.plan.iter().flat_map(Plan::at_work);
-        let worked = self.work.iter().filter(|work| work.step.is_some() || work.status != Outcome::Completed);
+        let worked = end.work.iter().filter(|work| work.step.is_some() || work.status != Outcome::Completed);
         let mut agents: Vec<Slug> = Vec::new();
         for agent in planned.chain(worked.map(|work| work.agent.clone())) {
-            if !agents.contains(&agent) && self.work.iter().any(|work| work.agent == agent) {
+            if !agents.contains(&agent) && end.work.iter().any(|work| work.agent == agent) {
                 agents.push(agent);
             }
         }
@@ -324,7 +285,7 @@ impl Card {
     }
 
     fn agent_row(&self, end: &RunEnd, changes: &ChangeSummary, agent: &Slug, is_narrow: bool) -> Row {
-        let work: Vec<&WorkReport> = self.work.iter().filter(|work| work.agent == *agent).collect();
+        let work: Vec<&WorkReport> = end.work.iter().filter(|work| work.agent == *agent).collect();
         let last = work.last();
         let status = end.agents.get(agent).copied().or_else(|| last.map(|work| work.status));
         let status = status.unwrap_or(Outcome::Skipped);
@@ -383,9 +344,9 @@ impl Card {
     }
 
     /// What squad's own check found, and what else there is to know of it.
-    fn project_check(&self, check: &ProjectCheck) -> Vec<Text> {
+    fn project_check(end: &RunEnd, check: &ProjectCheck) -> Vec<Text> {
         let is_changed = |work: &&WorkReport| work.changed.iter().flatten().any(|it| it.class.is_of_agents());
-        let sees_all = self.work.iter().filter(is_changed).all(|work| work.verified.is_some());
+        let sees_all = end.work.iter().filter(is_changed).all(|work| work.verified.is_some());
         let result = first_line(&check.result(), 120);
         let (word, rest) = result.split_at(if check.passed { result.len() } else { "failed".len() });
         let style = if check.passed { LineStyle::Good } else { LineStyle::Bad };
@@ -396,8 +357,8 @@ impl Card {
     }
 
     /// The last check of any agent, and whether it saw the last change.
-    fn check_row(&self, changes: &ChangeSummary) -> Option<Text> {
-        let last = self.work.iter().filter_map(|work| work.check.as_ref().map(|check| (work, check)));
+    fn check_row(&self, end: &RunEnd, changes: &ChangeSummary) -> Option<Text> {
+        let last = end.work.iter().filter_map(|work| work.check.as_ref().map(|check| (work, check)));
         let place =
             |agent: &Slug, check: &CheckRun| self.commands.get(&(agent.clone(), check.command.clone())).copied();
         let last = last.max_by_key(|(work, check)| (work.step, work.attempt, place(&work.agent, check)));
@@ -418,14 +379,14 @@ impl Card {
         // A command's changes have no place among the calls.
         let by_command =
             |work: &WorkReport| work.changed.iter().flatten().any(|change| change.how != Some(ChangeEvidence::Named));
-        let is_after = at.is_some() && changes.is_any_of_agents() && !self.work.iter().any(by_command);
+        let is_after = at.is_some() && changes.is_any_of_agents() && !end.work.iter().any(by_command);
         let after = if is_after { " after the last change" } else { "" };
         Some(Text::default().plain(&command).plain(" ").with(LineStyle::Good, "passed").plain(after))
     }
 
     /// The budgets that did not bound all agents.
-    fn uncounted_row(&self) -> Option<Text> {
-        let work: Vec<&WorkReport> = self.work.iter().filter(|work| !work.uncounted.is_empty()).collect();
+    fn uncounted_row(end: &RunEnd) -> Option<Text> {
+        let work: Vec<&WorkReport> = end.work.iter().filter(|work| !work.uncounted.is_empty()).collect();
         let names: BTreeSet<&String> = work.iter().flat_map(|work| &work.uncounted).into_set();
         let agents: BTreeSet<&Slug> = work.iter().map(|work| &work.agent).into_set();
         let text = format!(
@@ -479,9 +440,9 @@ impl Card {
                 (format!("squad diff {id}"), "the files are yours to commit".to_owned()),
                 (format!("squad undo {id}"), "take them back".to_owned()),
             ],
-            Outcome::Completed if self.is_answer() => Vec::new(),
+            Outcome::Completed if self.is_answer(end) => Vec::new(),
             Outcome::Completed => vec![log],
-            _ if end.is_stuck => {
+            _ if end.stuck => {
                 let lift = (format!("squad review lift {id}"), "lets its authors revise it, in a new run".to_owned());
                 [Some(lift), Some(resume("")), diff, undo].into_iter().flatten().collect()
             }
@@ -520,7 +481,7 @@ impl Card {
             None => {}
         }
         let is_open = |agent: &Slug| end.agents.get(agent).is_some_and(|status| *status != Outcome::Completed);
-        let open: Vec<Slug> = self.agents().into_iter().filter(is_open).collect();
+        let open: Vec<Slug> = self.agents(end).into_iter().filter(is_open).collect();
         if open.is_empty() { NOTHING_OPEN.to_owned() } else { format!("goes on with {}", list(open)) }
     }
 }
@@ -666,7 +627,7 @@ fn start(name: &str, text_at: usize) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AgentGitChanges, Change, CommandCounts, GitChanges, RefChange, SkippedFile, Undone};
+    use crate::model::{AgentGitChanges, Change, CommandCounts, End, GitChanges, RefChange, SkippedFile, Undone};
 
     fn slug(name: &str) -> Slug {
         Slug::fold(name).expect("a slug")
@@ -689,14 +650,11 @@ mod tests {
 
     fn see(card: &mut Card, at: i64, agent: Option<&str>, kind: &EventKind) {
         let run = RunId::new("20260105-090000-602796");
-        card.see(second(at), Some(&run), agent.map(slug).as_ref(), Position::new(1, 1), kind);
+        card.see(second(at), Some(&run), agent.map(slug).as_ref(), kind);
     }
 
     fn ends(status: Outcome, work: &[WorkReport]) -> EventKind {
-        let agents = work.iter().map(|work| (work.agent.clone(), work.status)).collect();
-        let (work, usage) = (work.to_vec(), Usage { seconds: 161.0, ..Usage::default() });
-        let (rejections, stuck, check, forecast, commits, error) = Default::default();
-        EventKind::RunCompleted { status, agents, work, rejections, stuck, check, forecast, commits, usage, error }
+        EventKind::RunCompleted(RunEnd::of(status, work.to_vec(), 161.0))
     }
 
     fn lines(card: &Card, columns: usize) -> Vec<String> {
@@ -785,8 +743,8 @@ mod tests {
   yours                   mine +2 -1     changed by you or another program
   other run               theirs +2 -1   changed by another run
   unknown                 down +2 -1     changed while the run was down
-  git         bob: 1 commit (ccccccc), tag v1 created, configuration core.hooksPath, hooks pre-commit, 1 path staged or \
-             unstaged
+  git         bob: 1 commit (ccccccc), branch main created and tag v1 created, configuration core.hooksPath, hooks pre-commit, 1 \
+             path staged or unstaged
   checked     unverified: no check ran after the last change
   next        squad diff 602796   the files are yours to commit
               squad undo 602796   take them back"

@@ -150,7 +150,7 @@ impl Agents {
                     self.begin(event, agent, None).doing = "waits for its turn".to_owned();
                 }
             }
-            (_, EventKind::RunCompleted { .. }) => self.end_run(&event.run),
+            (_, EventKind::RunCompleted(_)) => self.end_run(&event.run),
             (agent, EventKind::QuestionAsked { question, text, proposal }) => {
                 // Questions of the run itself are shown as the coordinator's.
                 let asks = agent.clone().unwrap_or_else(Slug::coordinator);

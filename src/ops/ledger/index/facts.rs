@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use super::Derived;
 use crate::engine::rehearsal;
 use crate::model::{
-    Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, NoteKind, Outcome, Plan, PlanKind, RunId, Slug,
-    Undone, Usage, Verdict, WorkModel,
+    Change, ChangeEvidence, Decision, DecisionId, EntryId, EventKind, Evidence, JudgedFiles, NoteKind, Outcome, Plan,
+    PlanKind, RunEnd, RunId, Slug, Undone, Usage, Verdict, WorkModel,
 };
 use crate::record::Entry;
 use crate::route::choice;
@@ -203,7 +203,7 @@ impl Derived for EntryFacts {
             EventKind::RoutePlanned(plan) => {
                 Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.at_work() }
             }
-            EventKind::RunCompleted { status, agents, work, check, usage, rejections, .. } => {
+            EventKind::RunCompleted(RunEnd { status, agents, work, check, usage, rejections, .. }) => {
                 let verified = check.map(|check| check.passed);
                 Fact::Ended { status, agents, usage, lines: lines_changed(&work), verified, rejections }
             }
@@ -237,7 +237,8 @@ impl Derived for FileWrites {
             Some(EventKind::ToolCompleted { wrote: Some(wrote), .. }) => named.push(wrote.path),
             Some(kind) => {
                 let ended = kind.end().and_then(|(_, end)| end.changed.as_ref()).into_iter().flatten();
-                changed.extend(ended.filter(|change| change.is_by_command()).map(|change| change.path.clone()));
+                let is_named = |change: &&Change| change.how == Some(ChangeEvidence::Named);
+                changed.extend(ended.filter(|change| !is_named(change)).map(|change| change.path.clone()));
             }
             None => {}
         }

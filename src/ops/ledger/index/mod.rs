@@ -8,7 +8,7 @@
 //! SPAN.about       a row for each entry of a span: its time, run and agent
 //! SPAN.told        the entries' data for lists and prompts
 //! SPAN.reviewed    verdicts and lockouts
-//! SPAN.wrote       the files that agents wrote to
+//! SPAN.wrote       the files that changed in runs
 //! TEAM.damage      known damage, so that commands report it without reading it again
 //! SPAN.runs        the runs with entries in the span, so that other spans can be skipped
 //! ```

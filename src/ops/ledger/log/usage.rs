@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Choice, timeline};
 use crate::env::Clock;
 use crate::git::{Error, Repository};
-use crate::model::{EventKind, Forecast, RunId, Slug, Usage};
+use crate::model::{EventKind, Forecast, RunEnd, RunId, Slug, Usage};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place};
 use crate::record::Read;
 
@@ -68,7 +68,7 @@ pub(crate) fn forecasts(
     for run in runs.iter().rev().take(FORECASTS).filter_map(|sum| RunId::parse(&sum.of)) {
         for entry in timeline(repository, prefix, Some(&run), &Choice::default())?.entries() {
             let (_, Read::Entry(entry)) = entry? else { continue };
-            if let Some(EventKind::RunCompleted { forecast: Some(forecast), usage, .. }) = entry.known_kind() {
+            if let Some(EventKind::RunCompleted(RunEnd { forecast: Some(forecast), usage, .. })) = entry.known_kind() {
                 found.push((run.clone(), *forecast, usage));
             }
         }

@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use super::output::OutputFile;
 use crate::error::Failure;
-use crate::model::{AgentState, DecisionId, End, EventKind, Exited, GivenMember, Outcome, RunActivity, RunId, Slug};
+use crate::model::{
+    AgentState, DecisionId, End, EventKind, Exited, GivenMember, Outcome, RunActivity, RunEnd, RunId, Slug,
+};
 use crate::ops::Project;
 use crate::ops::ledger::log::{Choice, added_since, timeline};
 use crate::ops::run::host::activity;
@@ -147,7 +149,7 @@ impl RunResult {
     }
 
     fn take(&mut self, kind: EventKind, agent: Option<&Slug>, at: Timestamp) {
-        if let EventKind::RunCompleted { status, error, agents, .. } = &kind {
+        if let EventKind::RunCompleted(RunEnd { status, error, agents, .. }) = &kind {
             self.agents.clone_from(agents);
             self.status = status.to_string().replace(' ', "_");
             self.reason = error.as_ref().map(|error| error.message.clone());

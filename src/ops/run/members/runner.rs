@@ -296,7 +296,7 @@ struct Announcer {
 
 impl Show for Announcer {
     fn show(&mut self, event: &Event) {
-        let is_end = matches!(event.kind, EventKind::RunCompleted { .. });
+        let is_end = matches!(event.kind, EventKind::RunCompleted(_));
         if is_end {
             // The caller may continue them at once, while this process still tidies the repository.
             self.chats.clear();

@@ -14,7 +14,7 @@ use super::lease::{WatchFiles, Watcher};
 use crate::engine::spawn;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{EntryId, Event, EventKind, Keeping, Outcome, RunId};
+use crate::model::{EntryId, Event, EventKind, Keeping, Outcome, RunEnd, RunId};
 use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::ledger::lost;
 use crate::ops::run::host::{EngineKey, FromClient, FromHost, Incoming, PROTOCOL, Request, name, to_line};
@@ -228,15 +228,14 @@ impl Conversation<'_> {
         let mut events = resume::read_past(self.project, &prefix, run)?.events;
         events.retain(|event| !shown.contains(&event.id));
         let end = events.iter().find_map(|event| match event.kind {
-            EventKind::RunCompleted { status, .. } => Some(status),
+            EventKind::RunCompleted(RunEnd { status, .. }) => Some(status),
             _ => None,
         });
         let Some(status) = end.filter(|_| WatchFiles::of(self.project).watcher().is_none()) else {
             return Err(Failure::failed("squad watch dropped this terminal because it read too slowly")
                 .hint(format!("`squad log {run}` shows what became of the run")));
         };
-        let is_end =
-            |event: &&Event| event.kind.end().is_some() || matches!(event.kind, EventKind::RunCompleted { .. });
+        let is_end = |event: &&Event| event.kind.end().is_some() || matches!(event.kind, EventKind::RunCompleted(_));
         events.iter().filter(is_end).for_each(|event| show.show(event));
         let failure = (status == Outcome::Lost).then(|| {
             Failure::failed(format!("squad watch has ended, and run {run} with it"))

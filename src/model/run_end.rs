@@ -1,0 +1,51 @@
+//! The outcome of a run: what its last line, card, log, status and JSON say.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Forecast, IntoMap, Outcome, ProjectCheck, RunError, Slug, Usage, WorkReport};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunEnd {
+    pub(crate) status: Outcome,
+    /// The outcome of each agent's last work.
+    pub(crate) agents: BTreeMap<Slug, Outcome>,
+    #[serde(default)]
+    pub(crate) work: Vec<WorkReport>,
+    /// How often work was rejected.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) rejections: u64,
+    /// The work was rejected and nobody may revise it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) stuck: bool,
+    /// The last result of `check.run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<Box<ProjectCheck>>,
+    /// What the run was likely to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) forecast: Option<Box<Forecast>>,
+    pub(crate) commits: Vec<String>,
+    pub(crate) usage: Usage,
+    /// Why no agent could begin. With `--json`, only the run's last line has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<RunError>,
+}
+
+impl RunEnd {
+    /// The end of a run with this work, which took so long.
+    pub(crate) fn of(status: Outcome, work: Vec<WorkReport>, seconds: f64) -> Self {
+        let agents = work.iter().map(|work| (work.agent.clone(), work.status)).into_map();
+        let mut usage = Usage::default();
+        work.iter().for_each(|work| usage += &work.usage);
+        // Agents work in parallel, so their seconds are not added up.
+        usage.seconds = seconds;
+        let (rejections, stuck, check, forecast, commits, error) = Default::default();
+        Self { status, agents, work, rejections, stuck, check, forecast, commits, usage, error }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
