@@ -145,7 +145,7 @@ impl<'t> Reader<'_, 't> {
             } else if lower.starts_with('#') {
                 let goes_on = lower.starts_with("###") && is_own;
                 is_own = !OTHER.is_match(&lower) && (goes_on || OWN.is_match(&lower));
-            } else if !is_fenced && !lower.starts_with("<!--") && !OTHER.is_match(&lower) {
+            } else if !is_fenced && !OTHER.is_match(&lower) {
                 let text = line.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
                 let label = LABEL.find(text).map_or("", |label| label.as_str());
                 let label = if label.len() <= LONGEST_LABEL { label } else { "" };

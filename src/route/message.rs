@@ -273,36 +273,15 @@ fn is_form(line: &str) -> bool {
     is_box || (text.contains('[') && text.contains("[e.g.")) || List::Form.begins(&text.to_lowercase()).is_some()
 }
 
-/// A quote, a log, a stack trace, a shell session.
+// A quote, a log, a stack trace, a shell session.
+pattern!(
+    PASTED,
+    r#"^(?:[>|$] |--> |Traceback \(|File "|Caused by:|npm ERR!|error\[E|thread '|E/|##\[|at [^ ]*[.(:]|[\[(]?(?:[0-9]{4}-[0-9]{2}|[0-9]{2}:[0-9]{2}:|(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE)(?:[^0-9A-Za-z_]|$)))"#
+);
+
+/// `at Page.render (page.js:1:2)` is of a stack trace, `at last: it works.` is a sentence.
 fn is_pasted(line: &str) -> bool {
-    const BEGIN: [&str; 12] = [
-        "> ",
-        "$ ",
-        "--> ",
-        "| ",
-        "Traceback (",
-        "File \"",
-        "Caused by:",
-        "npm ERR!",
-        "error[E",
-        "thread '",
-        "E/",
-        "##[",
-    ];
-    const LEVELS: [&str; 6] = ["ERROR", "WARN", "WARNING", "INFO", "DEBUG", "TRACE"];
-    let inner = line.strip_prefix(['[', '(']).unwrap_or(line);
-    let is_time = |shape: &str| {
-        let is_like = |(byte, shape): (u8, u8)| if shape == b'0' { byte.is_ascii_digit() } else { byte == shape };
-        inner.len() >= shape.len() && inner.bytes().zip(shape.bytes()).all(is_like)
-    };
-    let level = inner.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-    // `at Page.render (page.js:1:2)`, but not a sentence.
-    let frame = line.strip_prefix("at ").filter(|_| !line.ends_with(['.', '?']));
-    BEGIN.iter().any(|begin| line.starts_with(begin))
-        || is_time("0000-00")
-        || is_time("00:00:")
-        || LEVELS.contains(&level)
-        || frame.is_some_and(|frame| frame.split(' ').next().unwrap_or_default().contains(['.', '(', ':']))
+    PASTED.is_match(line) && !(line.starts_with("at ") && line.ends_with(['.', '?']))
 }
 
 /// The part of a lower-case clause that excludes work.

@@ -5,13 +5,16 @@
 //! that are used for other work too count only if their object is the work of others.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 
 use super::Reading;
 use super::calls;
-use super::message::{Message, Sentence, Token};
+use super::message::{Message, Sentence};
 use super::steps::Assignment;
 use super::work::{asks_for_work, is_work};
-use crate::model::{Evidence, List, Plan, Slug, Team, words};
+use crate::model::{Evidence, List, Plan, Slug, Sort, Team, words};
 
 /// What a message says of its members.
 #[derive(Default)]
@@ -25,217 +28,156 @@ pub(super) struct Requests {
 /// More than this is a pasted list.
 const MOST: usize = 40;
 
-/// Reads the user's own sentences.
-pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
-    let mut requests = Requests::default();
-    for sentence in message.naming() {
-        let mut at = 0;
-        while at < sentence.tokens.len() && requests.reviews.len() + requests.works.len() < MOST {
-            let end = sentence.names_end(at).max(at + 1);
-            let members = sentence.tokens[at..end].iter().filter_map(|token| team.members.get(token.member?));
-            let members = members.filter(|member| member.is_startable()).map(|member| member.slug.clone());
-            let (fillers, is_subject) = (sentence.fillers_end(end), sentence.tokens[at].is_plain_name());
-            if let Some(range) = sentence.review(at, end) {
-                let range = sentence.range(range);
-                requests.reviews.extend(members.map(|agent| (agent, range.clone())));
-            } else if is_subject && sentence.is_authoring(fillers) {
-                requests.works.extend(members);
-            }
-            at = end;
-        }
-    }
-    let Requests { reviews, works } = &mut requests;
-    reviews.retain(|(agent, _)| !works.contains(agent));
-    requests
+// How a sentence asks for a review, where names are `@` (`^`, `~` without that sign, `&` for `rex's`, `#` if excluded).
+// `{Part}` stands for what is below or for a list. `n` are the names, `e` belongs to what follows.
+const FORMS: [&str; 5] = [
+    // `no merge without @rex`, `don't merge it without @rex's ok`
+    r"(?:{Denying}|\S+n't) (?:.* )?without (?P<n>[@^~#]|(?:\S+ ){0,3}&)",
+    // `after @rex's approval`, `get @rex's feedback`, but not `after @rex's review comments`, `apply @rex's feedback`
+    r"(?P<d>)(?:{Gates} (?P<n>&) {Articles}*{Noun}(?: (?P<not>{Remarks}))?|{Wanted} (?P<m>&) {Remarks})",
+    // `@rex should review it`, `and then have @rex check the result`
+    r"(?P<h>{Handed})?(?P<n>{Names})(?P<apart> [,:—])?(?P<fill>(?: {AfterName})*) (?P<v>{Verb})",
+    // `reviewed by @rex`, `I want feedback from @rex`, `reviewers: @rex`
+    r"(?P<d>)(?:(?:{Judged}|\S+ off)(?: \S+){0,2} by|(?:{Noun}|{Wanted} (?:\S+ ){0,2}{Remarks})(?: \S+){0,3} (?:by|from|through|via)|(?:reviewer|approver|review)s? (?::|—|is|are)) (?:the |our )?(?P<n>{Names})",
+    // `@rex as the reviewer`
+    r"(?P<d>)(?P<h>{Handed})?(?P<n>{Names}) (?:for|as|is|will be) {Articles}*{Noun}",
+];
+const ENDING: &str = "(?:s|es|e|ing|y|ies)?";
+const PARTS: [(&str, &str); 6] = [
+    (
+        "{Verb}",
+        r"(?:{Reviews~}|signs?e?(?:ing)? (?:\S+ )?off|(?:{Gives~}|is (?:responsible|in)) (?:(?:\S+ ){0,2}(?:for|of) )?{Articles}*(?:{Noun}|look)|(?:say|tell|decid)(?:s|es|ing|e)? (?:\S+ )?(?:whether|if) (?:{Result}|{Pronouns})|(?:{Checks~}|(?:look|go|read)(?:s|es|ing|e)? (?:\S+ ){0,2}(?:over|at|through))(?: {Result}| (?:what|all)\b|(?: {Pronouns})?(?: {Thoroughly})?(?P<e>$| (?:{ThenWords}|[^\w`]))))",
+    ),
+    // `and then have`, `send it to`
+    ("{Handed}", r"(?:(?:and|then|please|make) )*(?:{Having}|wait for|{Giving}(?: \S+){0,3}) (?:the |our )?"),
+    ("{Names}", "[@^~](?:(?: ,)?(?: and| or)? [@^~])*"),
+    ("{Result}", r"{Articles}*(?:\S+ )?(?:{Results}|&)"),
+    ("{Noun}", r"(?:code )?(?:{ReviewNouns}|(?:final|last) (?:check|look)\b)"),
+    ("{Articles}*", "(?:{Articles} )*"),
+];
+
+/// A pattern with its parts. `{List}` stands for a word of a list, `{List~}` for a form of one of its stems.
+fn grammar(pattern: &str) -> Regex {
+    pattern!(LIST, r"\{([A-Z]\w+)(~?)\}");
+    let all = PARTS.iter().fold(pattern.to_owned(), |pattern, (mark, text)| pattern.replace(mark, text));
+    let words = |found: &Captures<'_>| {
+        let words = List::named(&found[1]).map_or(&[][..], List::entries).join("|");
+        format!("(?:{words}){}\\b", if found[2].is_empty() { "" } else { ENDING })
+    };
+    Regex::new(&LIST.replace_all(&all, words)).expect("the pattern is fixed")
 }
 
-impl Sentence {
-    fn is(&self, at: usize, list: List) -> bool {
-        list.has(self.word(at))
+static ASKS: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| FORMS.iter().map(|form| grammar(&format!(r"(?:^| ){form}"))).collect());
+static WORK: LazyLock<Regex> =
+    LazyLock::new(|| grammar(r"(?P<n>{Names})(?: [,:—])?(?: {AfterName})* (?P<v>[^\s@^~&#]+)(?: (?P<o>\S+))?"));
+static JUDGES: LazyLock<Regex> = LazyLock::new(|| grammar("^(?:{Reviews~}|(?:giv|provid|ensur)(?:e|es|ing))$"));
+static ORDER: LazyLock<Regex> = LazyLock::new(|| grammar("^(?:{AfterName} )*{Verb}"));
+static CLAUSE: LazyLock<Regex> = LazyLock::new(|| grammar(r" (?:{ClauseBegins}|[,;:(.!?—@^~&#](?: |$))"));
+
+/// A sentence as the forms read it, and where each token begins in it.
+struct Line<'s> {
+    sentence: &'s Sentence,
+    text: String,
+    starts: Vec<usize>,
+}
+
+impl<'s> Line<'s> {
+    fn of(sentence: &'s Sentence) -> Self {
+        let (mut text, mut starts) = (String::new(), Vec::with_capacity(sentence.tokens.len()));
+        for token in &sentence.tokens {
+            text.push_str(if text.is_empty() { "" } else { " " });
+            starts.push(text.len());
+            text.push_str(match token.text.as_str() {
+                _ if token.is_name && token.is_possessive => "&",
+                "!" if token.is_name => "#",
+                other => other,
+            });
+        }
+        Self { sentence, text, starts }
     }
 
-    /// Where the words end that a request goes on with after a name: `, should then please`.
-    fn fillers_end(&self, end: usize) -> usize {
-        let mut at = end + usize::from(matches!(self.word(end), "," | ":" | "—"));
-        while self.is(at, List::AfterName) {
-            at += 1;
-        }
-        at
+    fn token(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start < at)
     }
 
-    /// The tokens that ask the names of a range for a review, or the one that is somebody's.
-    fn review(&self, start: usize, end: usize) -> Option<Range<usize>> {
-        let word_before = |back: usize| start.checked_sub(back).map_or("", |at| self.word(at));
-        let article = usize::from(matches!(word_before(1), "the" | "our"));
-        let handed = self.handed(start - article.min(start));
-        // `No merge without @rex`, but not `Merge it without @rex`
-        let without = (1..=4).find(|back| word_before(*back) == "without").map(|back| start - back);
-        if let Some(without) = without.filter(|without| without + 1 == start || self.tokens[start].is_possessive) {
-            let denial = (0..without).rev().find(|at| self.is_denial(*at))?;
-            return Some(denial..self.clause_end(end));
-        }
-        // `after @rex's approval`, `get @rex's feedback`, but not `after @rex's review comments`, `apply @rex's feedback`
-        if self.tokens[start].is_possessive {
-            let is_gate = |after: &usize| List::Gates.has(word_before(1)) && !self.is(*after, List::Remarks);
-            let is_wanted = List::Wanted.has(word_before(1)) && self.is(end, List::Remarks);
-            let after = self.review_noun(end).filter(is_gate).or(is_wanted.then_some(end + 1))?;
-            return self.unless_denied(start.saturating_sub(1), after);
-        }
-        if !self.tokens[start].is_plain_name() {
+    /// The members that stand in a part of it.
+    fn members(&self, team: &Team, part: Range<usize>) -> Vec<Slug> {
+        let tokens = &self.sentence.tokens[self.token(part.start)..self.token(part.end)];
+        let members = tokens.iter().filter_map(|token| team.members.get(token.member?));
+        members.filter(|member| member.is_startable()).map(|member| member.slug.clone()).collect()
+    }
+
+    /// What a form that a sentence has asks for, from where to where in the message; `None` if that is no review.
+    fn review(&self, found: &Captures<'_>) -> Option<(Range<usize>, Range<usize>)> {
+        let part = |name: &str| found.name(name).map(|part| part.range());
+        let names = part("n").or_else(|| part("m"))?;
+        let all = found.get(0)?;
+        let from = all.start() + usize::from(all.as_str().starts_with(' '));
+        let is_denied = part("d").is_some()
+            && self.text[..from]
+                .split(' ')
+                .rev()
+                .skip(1)
+                .take(3)
+                .any(|it| it.ends_with("n't") || List::Denying.has(it));
+        if part("not").is_some() || is_denied {
             return None;
         }
-        let is_apart = matches!(self.word(end), "," | ":" | "—");
-        let fillers = self.fillers_end(end);
-        let first = end + usize::from(is_apart);
-        if let Some((verb, after)) = (first..=fillers).rev().find_map(|at| Some((at, self.review_verb(at)?))) {
-            let asking = (first..verb).any(|at| self.is(at, List::AsksAfterName));
-            let is_asked = asking || (handed.is_some() && !is_apart);
-            let word = self.word(verb);
-            let is_base = !word.ends_with('s') && !word.ends_with("ing");
-            let is_addressed = self.tokens[start..end].iter().any(|token| token.text == "@")
-                || (is_apart && self.tokens[start].text == "^");
+        let end = part("e").map_or(all.end(), |rest| rest.start);
+        if let Some(verb) = part("v") {
+            let word = self.text[verb.start..].split(' ').next().unwrap_or_default();
+            let is_apart = part("apart").is_some();
+            let fill = part("fill").map_or("", |fill| &self.text[fill]);
+            let asks = fill.split(' ').any(|word| List::AsksAfterName.has(word)) || (part("h").is_some() && !is_apart);
+            let is_addressed =
+                self.text[names.clone()].contains('@') || (is_apart && self.text[names.start..].starts_with('^'));
             // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
-            let goes_on = |at: &usize| !self.tokens[*at].is_name && !matches!(self.word(*at), "," | ";" | ":");
-            let mut rest = (verb..self.tokens.len()).take_while(goes_on);
-            let is_more = rest.find(|at| *at > verb && matches!(self.word(*at), "and" | "or"));
-            let is_more = is_more.is_some_and(|at| self.is_authoring(at + 1));
-            if (!is_base || is_addressed || is_asked) && !is_more {
-                return Some(handed.unwrap_or(start)..self.clause_end(after));
+            let is_base = !word.ends_with('s') && !word.ends_with("ing");
+            if (is_base && !is_addressed && !asks) || self.goes_on(verb.start) {
+                return None;
             }
         }
-        // `reviewed by @rex`, `a review from @rex`, `reviewers: @rex`
-        let by = start.checked_sub(1 + article);
-        let judged = by.filter(|by| matches!(self.word(*by), "by" | "from" | "through" | "via")).and_then(|by| {
-            let is_passive = |at: usize| self.is(at, List::Judged) || (self.word(at) == "off" && at > 0);
-            let near = |most: usize, is: &dyn Fn(usize) -> bool| (by.saturating_sub(most)..by).rev().find(|at| is(*at));
-            let passive = if self.word(by) == "by" { near(3, &is_passive) } else { None };
-            let is_wanted = |at: usize| {
-                let mut before = (at.saturating_sub(3)..at).map(|at| self.word(at));
-                self.is(at, List::Remarks) && before.any(|word| List::Wanted.has(word))
-            };
-            passive.or_else(|| near(4, &|at| self.is_review_noun(at) || is_wanted(at)))
-        });
-        let listed =
-            by.filter(|by| matches!(self.word(*by), ":" | "—" | "is" | "are")).and_then(|by| by.checked_sub(1));
-        let listed =
-            listed.filter(|at| matches!(self.word(*at).trim_end_matches('s'), "reviewer" | "approver" | "review"));
-        if let Some(from) = judged.or(listed) {
-            return self.unless_denied(from, end);
-        }
-        // `@rex as the reviewer`
-        let is_as =
-            matches!(self.word(end), "for" | "as" | "is") || (self.word(end) == "will" && self.word(end + 1) == "be");
-        let noun = end + 1 + usize::from(self.word(end) == "will");
-        let after = self.review_noun(noun).filter(|_| is_as)?;
-        self.unless_denied(start, after).map(|range| handed.unwrap_or(range.start)..range.end)
+        let end = CLAUSE.find_at(&self.text, end).map_or(self.text.len(), |next| next.start());
+        Some((names, self.sentence.range(self.token(from)..self.token(end))))
     }
 
-    /// A request from a token on, to the end of the clause around another, unless it is denied.
-    fn unless_denied(&self, from: usize, end: usize) -> Option<Range<usize>> {
-        (!(from.saturating_sub(3)..from).any(|at| self.is_denial(at))).then(|| from..self.clause_end(end))
-    }
-
-    fn is_denial(&self, at: usize) -> bool {
-        self.is(at, List::Denying) || self.word(at).ends_with("n't")
-    }
-
-    /// Where a clause ends that goes on from a token.
-    fn clause_end(&self, from: usize) -> usize {
-        let ends = |token: &Token| token.is_mark() || token.is_name || List::ClauseBegins.has(&token.text);
-        let rest = self.tokens.get(from..).unwrap_or_default();
-        rest.iter().position(ends).map_or(self.tokens.len(), |end| from + end)
-    }
-
-    /// Where words begin that hand something to whoever is named next: `and then have`, `send it to`.
-    fn handed(&self, end: usize) -> Option<usize> {
-        let before = |back: usize| end.checked_sub(back).filter(|at| !self.word(*at).is_empty());
-        let give = (1..=4).filter_map(before).find(|at| self.is(*at, List::Giving));
-        let ask = before(1).filter(|at| self.is(*at, List::Having));
-        let wait = before(2).filter(|at| self.word(*at) == "wait" && self.word(at + 1) == "for");
-        let mut start = ask.or(wait).or(give)?;
-        while start > 0 && matches!(self.word(start - 1), "and" | "then" | "please" | "make") {
-            start -= 1;
-        }
-        Some(start)
-    }
-
-    /// Where the object of a verb of reviewing ends. Verbs that are used for other work too need one of the work of
-    /// others.
-    fn review_verb(&self, at: usize) -> Option<usize> {
-        let is_of = |list: List| list.entries().iter().any(|stem| is_form(self.word(at), stem));
-        if is_of(List::Reviews) {
-            return Some(at + 1);
-        }
-        if is_form(self.word(at), "sign") {
-            return (at + 1..at + 3).find(|at| self.word(*at) == "off").map(|at| at + 1);
-        }
-        if is_of(List::Gives) || matches!((self.word(at), self.word(at + 1)), ("is", "responsible" | "in")) {
-            let of = (at + 1..at + 4).rev().find(|at| matches!(self.word(*at), "for" | "of"));
-            let is_look = |end: &usize| self.word(*end) == "look" && *end > at + 1;
-            let look = Some(self.articles_end(at + 1)).filter(is_look).map(|at| at + 1);
-            return self.review_noun(of.map_or(at + 1, |of| of + 1)).or(look);
-        }
-        let result_after = |object: usize| {
-            let is_result = |at: &usize| {
-                self.is(*at, List::Results) || self.tokens.get(*at).is_some_and(|token| token.is_possessive)
-            };
-            let noun = self.articles_end(object);
-            [noun, noun + 1].into_iter().find(is_result).map(|result| result + 1)
-        };
-        // `says whether it is good`
-        if ["say", "tell", "decid"].iter().any(|stem| is_form(self.word(at), stem)) {
-            let object = (at + 1..at + 3).find(|at| matches!(self.word(*at), "whether" | "if"))? + 1;
-            return result_after(object).or(self.is(object, List::Pronouns).then_some(object + 1));
-        }
-        let over = (at + 1..at + 4).find(|at| matches!(self.word(*at), "over" | "at" | "through"));
-        let is_look = ["look", "go", "read"].iter().any(|stem| is_form(self.word(at), stem));
-        let object = if is_of(List::Checks) { Some(at + 1) } else { over.filter(|_| is_look).map(|at| at + 1) }?;
-        if let Some(after) = result_after(object) {
-            return Some(after);
-        }
-        if matches!(self.word(object), "what" | "all") {
-            return Some(object + 1);
-        }
-        let mut end = object + usize::from(self.is(object, List::Pronouns));
-        end += usize::from(self.is(end, List::Thoroughly));
-        let is_end = self.tokens.get(end).is_none_or(|token| token.is_mark() || token.is_name);
-        (is_end || self.is(end, List::ThenWords)).then_some(end)
-    }
-
-    /// Whether a verb means that something is made or changed: `adds`, not `reports`, `gives feedback`, `makes sure`.
-    fn is_authoring(&self, at: usize) -> bool {
-        let verb = self.word(at);
-        let y = verb.strip_suffix("ies").map(|stem| format!("{stem}y"));
-        let bases = [Some(verb), verb.strip_suffix('s'), verb.strip_suffix("es"), y.as_deref()];
-        let stems = List::Reviews.entries().iter().chain(&["giv", "provid", "ensur"]);
-        let is_judging = stems.into_iter().any(|stem| is_form(verb, stem)) || self.word(at + 1) == "sure";
-        bases.iter().flatten().any(|verb| is_work(verb)) && !is_judging
-    }
-
-    fn articles_end(&self, from: usize) -> usize {
-        let mut at = from;
-        while self.is(at, List::Articles) {
-            at += 1;
-        }
-        at
-    }
-
-    fn is_review_noun(&self, at: usize) -> bool {
-        let is_last = at > 0 && matches!(self.word(at - 1), "final" | "last");
-        self.is(at, List::ReviewNouns) || (is_last && matches!(self.word(at), "check" | "look"))
-    }
-
-    /// Where a noun for a review ends that begins with articles.
-    fn review_noun(&self, from: usize) -> Option<usize> {
-        let at = self.articles_end(from);
-        let at = at + usize::from(self.word(at) == "code");
-        self.is_review_noun(at).then_some(at + 1)
+    /// Whether other work follows in the clause from a place on.
+    fn goes_on(&self, from: usize) -> bool {
+        let clause = self.text[from..].split([',', ';', ':', '@', '^', '~', '&', '#']).next().unwrap_or_default();
+        let mut words = clause.split(' ').skip_while(|word| !matches!(*word, "and" | "or")).skip(1);
+        words.next().is_some_and(|verb| is_authoring(verb, words.next().unwrap_or_default()))
     }
 }
 
-/// Whether a word is a form of the verb with this stem.
-fn is_form(word: &str, stem: &str) -> bool {
-    word.strip_prefix(stem).is_some_and(|end| matches!(end, "" | "s" | "es" | "e" | "ing" | "y" | "ies"))
+/// Whether a verb means that something is made or changed: `adds`, not `reports`, `gives feedback`, `makes sure`.
+fn is_authoring(verb: &str, next: &str) -> bool {
+    let y = verb.strip_suffix("ies").map(|stem| format!("{stem}y"));
+    let bases = [Some(verb), verb.strip_suffix('s'), verb.strip_suffix("es"), y.as_deref()];
+    bases.iter().flatten().any(|verb| is_work(verb)) && !JUDGES.is_match(verb) && next != "sure"
+}
+
+/// Reads the user's own sentences.
+pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
+    let (mut reviews, mut works) = (Vec::new(), Vec::new());
+    for line in message.naming().map(Line::of) {
+        let asked = ASKS.iter().flat_map(|form| form.captures_iter(&line.text)).filter_map(|it| line.review(&it));
+        let asked: Vec<(Range<usize>, Range<usize>)> = asked.take(MOST).collect();
+        for found in WORK.captures_iter(&line.text) {
+            let names = found.name("n").map_or(0..0, |names| names.range());
+            let is_asked = asked.iter().any(|(asked, _)| asked.start == names.start);
+            if !is_asked && is_authoring(&found["v"], found.name("o").map_or("", |next| next.as_str())) {
+                works.extend(line.members(team, names));
+            }
+        }
+        for (names, range) in asked {
+            reviews.extend(line.members(team, names).into_iter().map(|agent| (agent, range.clone())));
+        }
+    }
+    reviews.retain(|(agent, _)| !works.contains(agent));
+    reviews.stable_sort_by_key(|(_, range): &(Slug, Range<usize>)| range.start);
+    reviews.truncate(MOST);
+    Requests { reviews, works }
 }
 
 impl Requests {
@@ -277,13 +219,7 @@ impl Requests {
 /// Whether a part of a message orders a review: `… , then review it`.
 fn orders_review(message: &Message<'_>, from: usize) -> bool {
     let found = message.sentences().iter().find_map(|sentence| Some((sentence, sentence.find(from)?)));
-    found.is_some_and(|(sentence, at)| {
-        let mut verb = at;
-        while sentence.is(verb, List::AfterName) {
-            verb += 1;
-        }
-        (at..=verb).any(|at| sentence.review_verb(at).is_some())
-    })
+    found.is_some_and(|(sentence, at)| ORDER.is_match(&sentence.text(at..sentence.tokens.len())))
 }
 
 /// Makes agents that review the plan's reviewers: those that the message asks, and those whose role it is where others

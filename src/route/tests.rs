@@ -286,9 +286,13 @@ fn a_file_that_the_message_names_is_its_owners() {
 
 #[test]
 fn a_folder_of_the_machine_speaks_for_nobody() {
-    for trace in ["at Object.load (/var/www/html/pages/button.js:10:5)", "C:\\web\\css\\page.css is missing"] {
+    for trace in [
+        "at Object.load (/var/www/html/pages/button.js:10:5)",
+        "C:\\web\\css\\page.css is missing",
+        "The disk is full in /var/www/css/page.css",
+    ] {
         let plan = plan(&sample(), trace);
-        assert!(plan.evidence.iter().all(|evidence| !evidence.why.contains("frontend")), "{plan:?}");
+        assert!(plan.evidence.iter().all(|it| !it.why.contains("frontend") && !it.why.contains("css")), "{plan:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// What speaks for an agent.
-fn weight(team: &Team, message: &str, agent: &str) -> f64 {
+pub(super) fn weight(team: &Team, message: &str, agent: &str) -> f64 {
     let plan = plan(team, message);
     plan.evidence.iter().filter(|one| one.agent.as_str() == agent && one.weight > 0.0).map(|one| one.weight).sum()
 }
@@ -256,5 +256,28 @@ fn what_is_excluded_is_not_what_a_message_is_about() {
         let mut evidence = plan.evidence.iter().cloned().chain(others);
         let is_said = evidence.any(|one| one.why.starts_with("the message is most about testing"));
         assert_eq!(is_said, is_about, "{message}: {plan:?}");
+    }
+}
+
+/// A word of a row or a role speaks for its agent also where it does not stand alone there.
+#[test]
+fn each_word_of_rows_and_roles_speaks() {
+    let rows = two("| harbour tariffs | Ann | |\n| kites | Ben | |\n", &[]);
+    let roles =
+        read(&[("team.md", "| Name | Role |\n|-|-|\n| Ann | Sonar specialist |\n| Ben | Crane specialist |\n")]);
+    for (team, message) in [(rows, "Mend the tariffs"), (roles, "Mend the sonar")] {
+        let [ann, ben] = ["ann", "ben"].map(|agent| weight(&team, message, agent));
+        assert!(ann > 0.5 && ben == 0.0, "{message}: {ann} {ben}");
+    }
+}
+
+/// Where words do not tell agents apart, whoever implements is meant before others, unless it leads.
+#[test]
+fn whoever_implements_comes_first_of_equals() {
+    for (role, first) in [("Developer", "ann"), ("Lead developer", "ben"), ("Tester", "ben")] {
+        let roster = format!("| Name | Role |\n|-|-|\n| Ben | Member |\n| Ann | {role} |\n");
+        let rows = "| Work Type | Route To |\n|-|-|\n| zorbs | Ben |\n| zorbs | Ann |\n";
+        let team = read(&[("team.md", roster.as_str()), ("routing.md", rows)]);
+        assert_eq!(shortlist(&team, "The zorbs").1[0], first, "{role}");
     }
 }

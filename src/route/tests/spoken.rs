@@ -1,6 +1,11 @@
 //! Who is called, who is only spoken of, and what words are taken for work.
 
+use super::pairs::weight;
 use super::*;
+
+fn weight_of(message: &str, agent: &str) -> f64 {
+    weight(&sample(), message, agent)
+}
 
 #[test]
 fn who_is_spoken_of_is_not_called() {
@@ -58,6 +63,9 @@ fn lines_of_a_log_are_not_the_users_words() {
         "[10:00:01] flaky unit tests",
         "ERROR flaky unit tests",
         "> flaky unit tests",
+        "- [ ] flaky unit tests",
+        "at Importer.run(importer.js:7) flaky unit tests",
+        "## Steps to reproduce\n\nflaky unit tests\n\n## Problem\n",
     ] {
         let plan = plan(&sample(), &format!("{line}\nThe css layout of the page is broken"));
         assert_eq!(plan.agents.iter().map(Slug::as_str).collect::<Vec<_>>(), ["fay"], "{line}: {plan:?}");
@@ -83,6 +91,7 @@ fn what_is_ruled_out_is_not_started() {
     ] {
         assert!(!agents(message).1.contains(&not.to_owned()), "{message}: {:?}", agents(message));
     }
+    assert_eq!(weight_of("Fix the endpoint without touching the README or the guide", "doc"), 0.0);
     // And what is left to be done is not.
     let evidence = plan(&sample(), "Don't change anything but the button on the page").evidence;
     assert!(evidence.iter().any(|one| one.why.contains("`button`") && one.weight > 0.0), "{evidence:?}");
@@ -133,4 +142,11 @@ fn what_only_looks_like_a_denial_or_a_form_is_read() {
     ] {
         assert_eq!(agents(message).1, ["fay"], "{message}");
     }
+}
+
+#[test]
+fn a_call_of_somebody_who_cannot_be_started_makes_less_sure() {
+    let [of_nobody, of_old] =
+        ["", "@old "].map(|call| plan(&sample(), &format!("{call}adjust the css layout")).confidence);
+    assert!(of_old < 0.9 * of_nobody, "{of_old} {of_nobody}");
 }
