@@ -57,8 +57,8 @@ pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Resul
     draft.put_at(&Source::new(draft.files.shown(ROUTING), at), added)
 }
 
-/// Takes the words of a new member's rows out of the examples of others, which would compete for the same messages.
-/// Tells what it took.
+/// Takes the words of a new member's rows out of those of others, which would compete for the same messages: out of their
+/// examples, and out of what they are about if something is left of it. Tells what it took.
 pub(super) fn take_words(draft: &mut Draft<'_>, new: &NewMember) -> Result<Vec<String>, Problem> {
     let wanted: Vec<Vec<String>> = new.signals.iter().flat_map(|signal| signal.split(',')).map(stems).collect();
     let is_taken = |item: &String| {
@@ -71,20 +71,30 @@ pub(super) fn take_words(draft: &mut Draft<'_>, new: &NewMember) -> Result<Vec<S
         let rule = draft.team.rules[place].clone();
         let at = rule.source.line;
         let table = tables.iter().find(|table| table.columns.kind == TableKind::Work && table.lines.contains(&at));
-        let Some(column) = table.and_then(|table| table.columns.examples) else { continue };
-        let is_here = rule.source.file == draft.files.shown(ROUTING) && rule.examples.iter().any(is_taken);
-        let items =
-            cell(draft.text(ROUTING), at, column).map(|cell| cell.split(',').map(|item| item.trim().to_owned()));
-        // A cell that is more than a plain list is the team's to change.
-        if !is_here || items.is_none_or(|items| items.collect::<Vec<_>>() != rule.examples) {
-            continue;
+        let Some(table) = table.filter(|_| rule.source.file == draft.files.shown(ROUTING)) else { continue };
+        let mut all_taken = Vec::new();
+        for column in table.columns.examples.into_iter().chain([table.columns.subject]) {
+            let is_subject = column == table.columns.subject;
+            let Some(text) = cell(draft.text(ROUTING), at, column) else { continue };
+            let items: Vec<String> = text.split(',').map(|item| item.trim().to_owned()).collect();
+            let is_plain = if is_subject { text == rule.signal } else { items == rule.examples };
+            let (taken, kept): (Vec<String>, Vec<String>) = items.into_iter().partition(is_taken);
+            // A cell that is more than a plain list is the team's to change.
+            if taken.is_empty() || !is_plain || (is_subject && kept.is_empty()) {
+                continue;
+            }
+            let changed = set_cell(draft.text(ROUTING), at, column, &kept.join(", "));
+            draft.put_at(&rule.source, changed)?;
+            match &mut draft.team.rules[place] {
+                rule if is_subject => rule.signal = kept.join(", "),
+                rule => rule.examples = kept,
+            }
+            all_taken.extend(taken);
         }
-        let (taken, kept): (Vec<String>, Vec<String>) = rule.examples.iter().cloned().partition(is_taken);
-        let changed = set_cell(draft.text(ROUTING), at, column, &kept.join(", "));
-        draft.put_at(&rule.source, changed)?;
-        let taken = list(taken.iter().map(|word| format!("`{}`", printable(word))));
-        notes.push(format!("{taken} taken out of the row `{}`", printable(&rule.signal)));
-        draft.team.rules[place].examples = kept;
+        if !all_taken.is_empty() {
+            let taken = list(all_taken.iter().map(|word| format!("`{}`", printable(word))));
+            notes.push(format!("{taken} taken out of the row `{}`", printable(&rule.signal)));
+        }
     }
     Ok(notes)
 }

@@ -163,6 +163,19 @@ fn a_new_row_takes_its_words_out_of_others() {
     assert!(text.contains("| API | Bob | endpoint |\n| Plans | Ann | roadmap (reports, later), Report |\n"), "{text}");
     assert!(text.contains("| ETL, warehouse | Nora |") && text.contains("| report | Nora |"), "{text}");
     assert_eq!(add(&before, &nora(&["quays"])).expect("it can be added").rows, [""; 0]);
+    // What a row is about loses them too, unless nothing else is left of it.
+    let before = files(&[
+        ("team.md", "| Name | Role |\n|---|---|\n| Ann | Lead |\n| Bob | Dev |\n"),
+        (
+            "routing.md",
+            "| Work | Who | Examples |\n|---|---|---|\n| CI, builds and releases | Bob | pipeline, kubernetes |\n\
+          | Kubernetes | Ann | roadmap |\n| CI and Kubernetes | Ann | |\n",
+        ),
+    ]);
+    let edited = add(&before, &nora(&["CI, Kubernetes"])).expect("it can be added");
+    assert_eq!(edited.rows, ["`kubernetes` and `CI` taken out of the row `CI, builds and releases`"]);
+    let text = edited.files.text("routing.md").expect("it is there").to_owned();
+    assert!(text.contains("| builds and releases | Bob | pipeline |\n| Kubernetes | Ann | roadmap |\n"), "{text}");
 }
 
 #[test]
