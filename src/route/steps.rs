@@ -126,6 +126,8 @@ fn segments(sentence: &Sentence, names: &[(usize, &Slug)], subjects: &[usize]) -
             segments.push(Segment { cue: Some(cue), range: found.end..main, begins, is_done });
             if main < clause.end {
                 segments.push(Segment { cue: None, range: main..clause.end, begins: true, is_done: false });
+                // A word of order before it is of what is done.
+                at = main;
             }
         }
     }

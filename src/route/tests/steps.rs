@@ -33,6 +33,8 @@ fn what_a_message_orders_runs_in_that_order() {
         ("Once the endpoint is done by @bea, @tess tests it", "bea; tess"),
         ("Next, @doc", "doc"),
         ("After @bea, @tess tests it", "bea; tess"),
+        // Once a panic: a word of order in what is done.
+        ("Once @bea is done after the release @tess tests it", "bea; tess"),
         ("After @bea, @fay and @tess are done, @doc documents it", "bea fay tess; doc"),
         ("1. Add the endpoint. @bea\n2. Write the tests. @tess", "bea; tess"),
         ("@bea adds the endpoint. Then: @tess tests it", "bea; tess"),
@@ -86,3 +88,20 @@ fn who_is_named_by_the_user_works_in_the_order_of_the_message() {
 fn slug_of(name: &str) -> Slug {
     Slug::fold(name).expect("a slug")
 }
+
+proptest::proptest! {
+    #[test]
+    fn words_of_order_and_names_always_have_a_plan(
+        words in proptest::collection::vec(proptest::sample::select(&WORDS[..]), 0..24)
+    ) {
+        let plan = plan(&sample(), &words.join(" "));
+        let placed: BTreeSet<&Slug> = plan.steps.iter().flatten().collect();
+        proptest::prop_assert_eq!(placed, plan.agents.iter().collect());
+    }
+}
+
+const WORDS: [&str; 30] = [
+    "@bea", "@tess", "@rex", "@doc", "Tess", "Bea", "@bea's", "once", "after", "before", "then", "until", "when",
+    "done", "is", "it", "first", "reviews", "reviewed", "by", "without", "and", "or", ",", ".", ":", "not", "have",
+    "tests", "review",
+];
