@@ -13,7 +13,7 @@ use crate::env::Streams;
 use crate::error::Failure;
 use crate::model::{Activity, Event, Problem, Severity, printable};
 use crate::policy::is_yes;
-use crate::view::{Painter, Progress, Screen, Size, Text, line_was_ended, size};
+use crate::view::{Painter, Progress, Screen, Size, Text, line_was_ended, markdown, size};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -218,7 +218,10 @@ impl Ui {
     /// Writes a message to stderr. Errors are ignored: a closed stderr means that nobody wants it.
     pub(crate) fn say(&mut self, text: &str) {
         if !self.options.quiet {
-            let _ = writeln!(self.streams.err, "{text}");
+            // What has styles is laid out.
+            let is_prose = self.streams.err_is_terminal && !text.contains('\u{1b}');
+            let shown = if is_prose { &wrapped(text, self.columns()) } else { text };
+            let _ = writeln!(self.streams.err, "{shown}");
         }
     }
 
@@ -228,13 +231,13 @@ impl Ui {
     }
 
     pub(crate) fn warning(&mut self, text: &str) {
-        let mark = self.err_paint(WARN, "warning:");
-        let _ = writeln!(self.streams.err, "{mark} {}", printable(text));
+        let shown = self.err_prose(WARN, "warning:", text);
+        let _ = writeln!(self.streams.err, "{shown}");
     }
 
     pub(crate) fn hint(&mut self, text: &str) {
-        let mark = self.err_paint(NOTE, "hint:");
-        self.say(&format!("{mark} {}", printable(text)));
+        let shown = self.err_prose(NOTE, "hint:", text);
+        self.say(&shown);
     }
 
     /// Shows problems, except the first error: the command that fails because of it reports it.
@@ -249,8 +252,9 @@ impl Ui {
 
     pub(crate) fn all_problems<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
         for (problem, more) in folded(problems, self.options.verbose) {
-            let mark = self.err_paint(style(problem.severity), &format!("{}:", problem.severity));
-            self.say(&format!("{mark} {}", printable(&problem.to_string())));
+            let mark = format!("{}:", problem.severity);
+            let shown = self.err_prose(style(problem.severity), &mark, &problem.to_string());
+            self.say(&shown);
             if let Some(hint) = &problem.hint {
                 self.hint(hint);
             }
@@ -263,11 +267,12 @@ impl Ui {
     /// Shows problems as the requested result, so on stdout.
     pub(crate) fn findings<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
         for (problem, more) in folded(problems, self.options.verbose) {
-            let mark = self.out_paint(style(problem.severity), &format!("{}:", problem.severity));
-            self.data(&format!("{mark} {}", printable(&problem.to_string())));
+            let mark = format!("{}:", problem.severity);
+            let shown = self.out_prose(style(problem.severity), &mark, &problem.to_string());
+            self.data(&shown);
             if let Some(hint) = &problem.hint {
-                let mark = self.out_paint(NOTE, "  hint:");
-                self.data(&format!("{mark} {}", printable(hint)));
+                let shown = self.out_prose(NOTE, "  hint:", hint);
+                self.data(&shown);
             }
             if more > 0 {
                 self.data(&format!("  {}", more_like_it(more)));
@@ -281,12 +286,12 @@ impl Ui {
             self.value(&serde_json::json!({ "error": failure }));
             return;
         }
-        let mark = self.err_paint(BAD, "error:");
         let location = failure.source.as_ref().map(|source| format!("{source}: ")).unwrap_or_default();
-        let _ = writeln!(self.streams.err, "{mark} {}", printable(&format!("{location}{}", failure.message)));
+        let shown = self.err_prose(BAD, "error:", &format!("{location}{}", failure.message));
+        let _ = writeln!(self.streams.err, "{shown}");
         if let Some(hint) = &failure.hint {
-            let mark = self.err_paint(NOTE, "hint:");
-            let _ = writeln!(self.streams.err, "{mark} {}", printable(hint));
+            let shown = self.err_prose(NOTE, "hint:", hint);
+            let _ = writeln!(self.streams.err, "{shown}");
         }
     }
 
@@ -296,6 +301,15 @@ impl Ui {
 
     pub(crate) fn err_paint(&self, style: Style, text: &str) -> String {
         paint(self.colors(self.streams.err_is_terminal), style, text)
+    }
+
+    fn out_prose(&self, style: Style, mark: &str, text: &str) -> String {
+        prose(self.streams.out_is_terminal.then(|| self.out_columns()), &self.out_paint(style, mark), (mark, text))
+    }
+
+    fn err_prose(&self, style: Style, mark: &str, text: &str) -> String {
+        let columns = self.streams.err_is_terminal.then(|| self.columns());
+        prose(columns, &self.err_paint(style, mark), (mark, text))
     }
 
     /// An error while writing to stdout, such as a full disk, but not a closed pipe.
@@ -347,6 +361,22 @@ fn style(severity: Severity) -> Style {
     }
 }
 
+/// Lines that are wrapped by word.
+fn wrapped(text: &str, columns: usize) -> String {
+    let lines = text.split('\n').flat_map(|line| Text::prose(line).wrapped(columns));
+    lines.map(|line| line.to_string()).collect::<Vec<_>>().join("\n")
+}
+
+/// Sentences behind a mark, wrapped by word for a terminal of so many columns.
+fn prose(columns: Option<usize>, painted: &str, (mark, text): (&str, &str)) -> String {
+    let text = format!("{mark} {}", printable(text));
+    let shown = match columns {
+        Some(columns) => wrapped(&text, columns),
+        None => text,
+    };
+    format!("{painted}{}", shown.strip_prefix(mark).unwrap_or(&shown))
+}
+
 fn paint(colored: bool, style: Style, text: &str) -> String {
     if colored { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }
@@ -380,8 +410,13 @@ fn columns(terminal: Option<Option<Size>>) -> usize {
 
 impl Screen for Ui {
     fn answer(&mut self, text: &str) {
-        let text = printable(text);
-        self.data(&text);
+        if !self.output_is_terminal() {
+            let text = printable(text);
+            return self.data(&text);
+        }
+        let gap = || std::iter::once(Text::default());
+        let lines: Vec<Text> = gap().chain(markdown(text, self.out_columns())).chain(gap()).collect();
+        self.texts(&lines);
     }
 
     fn event(&mut self, event: &Event) {

@@ -151,8 +151,7 @@ fn headline(status: &Status) -> Text {
     let commit = commit.map_or_else(|| ", no commit yet".to_owned(), |commit| format!(" at {commit}"));
     let team = status.team.as_ref().map(|team| format!("; team {}", team.folder)).unwrap_or_default();
     let entries = plural(status.ledger.entries, "ledger entry");
-    let line = Text::default().with(LineStyle::Strong, name).plain(&format!(", {branch}{commit}{team}; {entries}"));
-    line.with(LineStyle::Faint, &format!("; {}", status.repository))
+    Text::default().with(LineStyle::Strong, name).plain(&format!(", {branch}{commit}{team}; {entries}"))
 }
 
 fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {
@@ -160,7 +159,7 @@ fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {
         let step = live.step.map(|step| format!(", step {step}")).unwrap_or_default();
         let line = Text::marked(LineStyle::Strong, Mark::Working).plain("run ");
         let line = line.with(LineStyle::Strong, live.run.run.short()).plain(&step).plain(", ");
-        let time = clock(seconds_since(live.run.started, now));
+        let time = clock(seconds_since(live.run.started, now).saturating_sub(live.waited as u64));
         page.live.push(line.with(LineStyle::Faint, &time).plain(": ").plain(&first_line(&live.run.message, 60)));
         if let Some(LiveCheck { command, since }) = &live.check {
             let line = Text::marked(LineStyle::Strong, Mark::Working).with(LineStyle::Strong, "check").filled(LABEL);
@@ -177,12 +176,12 @@ fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {
             let mut questions = asked(live, Some(agent)).peekable();
             if questions.peek().is_none() {
                 let line = match state {
-                    AgentState::Waiting | AgentState::WaitingQuota => Text::unmarked(),
                     AgentState::Working => Text::marked(LineStyle::Strong, Mark::Working),
                     AgentState::Ended(outcome) => {
                         let (mark, style) = mark_of(*outcome);
                         Text::marked(style, mark)
                     }
+                    _ => Text::marked(LineStyle::Faint, Mark::Waiting),
                 };
                 let line = line.with(LineStyle::Strong, agent.as_str()).filled(LABEL).hanging();
                 page.live.push(line.plain(&agent_state(*state, session)));
@@ -347,6 +346,8 @@ fn agent_state(state: AgentState, session: Option<&SessionStatus>) -> String {
     let state = match state {
         AgentState::Waiting => "waits".to_owned(),
         AgentState::WaitingQuota => "waits for its engine's quota".to_owned(),
+        AgentState::WaitingAnswer => "waits for an answer".to_owned(),
+        AgentState::WaitingConnection => "waits for its connection".to_owned(),
         AgentState::Working => "works".to_owned(),
         AgentState::Ended(outcome) => outcome.to_string(),
     };

@@ -333,6 +333,9 @@ kinds! {
     /// Work is paused until the engine's account may be used again.
     "quota.opened" AtOnce QuotaOpened { engine: String, reason: String, until: Option<Timestamp> };
     "quota.closed" AtOnce QuotaClosed { engine: String };
+    /// The agent waits for the quota of its engine's account.
+    "quota.waiting" Never QuotaWaiting { engine: String };
+    "quota.waited" Never QuotaWaited {};
     "budget.reached" AtOnce BudgetReached { budget: String, limit: f64, spent: f64 };
     /// A message from the user to an agent that is working or about to.
     "user.message" AtOnce UserMessage { text: String };

@@ -4,6 +4,7 @@
 
 mod activity;
 mod agent;
+mod agent_waits;
 mod change_kind;
 mod claim;
 mod damage;
@@ -22,6 +23,7 @@ mod lists;
 mod nearest;
 mod note;
 mod outcome;
+mod person_time;
 mod plan;
 mod problem;
 mod project_check;
@@ -42,6 +44,7 @@ mod words;
 
 pub(crate) use activity::Activity;
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
+pub(crate) use agent_waits::AgentWaits;
 pub(crate) use change_kind::ChangeKind;
 pub(crate) use claim::Claim;
 pub use damage::DamageLog;
@@ -64,6 +67,7 @@ pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, Judgement, Outcome, Usage,
     Verdict, WorkModel, WorkReport, seconds,
 };
+pub(crate) use person_time::PersonTime;
 pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Overlap, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use project_check::{ProjectCheck, command_line};
@@ -72,14 +76,12 @@ pub(crate) use run_end::RunEnd;
 pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ContextItem, LiveCheck, ModelChoice, ModelLayer,
-    OpenQuestion, RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
+    OpenQuestion, PersonWait, RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,
 };
 pub(crate) use sort::{IntoMap, IntoSet, Sort};
 pub(crate) use summary::{failure, together};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
-pub(crate) use text::{
-    abbreviated, ago, clock, first_line, first_words, indented, indented_beginning, list, megabytes, plural, quote,
-};
+pub(crate) use text::{abbreviated, ago, clock, first_line, first_words, indented, list, megabytes, plural, quote};
 pub(crate) use tier::Tier;
 pub(crate) use tools::{change_by, is_denied, may_be_tool, surely_is_tool, tools_but, tools_called};
 pub(crate) use undone::{UndoRecord, UndoState, Undone, but};

@@ -380,6 +380,9 @@ pub(crate) struct Usage {
     pub(crate) refused: u64,
     /// Wall-clock time.
     pub(crate) seconds: f64,
+    /// How much of it was spent waiting for a person.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) waited: f64,
     /// The context of the last model call, if known. It is not summed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<ContextSize>,
@@ -407,7 +410,17 @@ pub(crate) struct Billed {
 /// More tokens than any model call has: what an engine says is not to be trusted, and is added up.
 const MOST_TOKENS: u64 = 1 << 40;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
+}
+
 impl Usage {
+    /// Seconds of work: none in which a person was waited for.
+    pub(crate) fn worked(&self) -> f64 {
+        (self.seconds - self.waited).max(0.0)
+    }
+
     /// Of a service that counts input which it had cached, or caches now, apart: as input, as all the others do.
     pub(crate) fn with_cached_input(mut self) -> Self {
         let cached = self.cache_read_tokens.saturating_add(self.cache_write_tokens);
@@ -454,6 +467,7 @@ impl AddAssign<&Usage> for Usage {
         self.tool_calls += other.tool_calls;
         self.refused += other.refused;
         self.seconds += other.seconds;
+        self.waited += other.waited;
     }
 }
 

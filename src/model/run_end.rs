@@ -39,7 +39,7 @@ impl RunEnd {
         let mut usage = Usage::default();
         work.iter().for_each(|work| usage += &work.usage);
         // Agents work in parallel, so their seconds are not added up.
-        usage.seconds = seconds;
+        (usage.seconds, usage.waited) = (seconds, 0.0);
         let (rejections, stuck, check, forecast, commits, error) = Default::default();
         Self { status, agents, work, rejections, stuck, check, forecast, commits, usage, error }
     }

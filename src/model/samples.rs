@@ -25,6 +25,7 @@ fn usage() -> Usage {
         turns: 1,
         tool_calls: 2,
         refused: 1,
+        waited: 0.25,
         seconds: 3.5,
         context: None,
     }
@@ -396,6 +397,8 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             })),
         },
         EventKind::MemoryDeclined { learnings: vec![EntryId::new("019b8d1f-6c00-7000-8000-000000000016")] },
+        EventKind::QuotaWaiting { engine: text("copilot") },
+        EventKind::QuotaWaited {},
     ]
 }
 

@@ -199,6 +199,29 @@ pub(crate) struct RunActivity {
     /// squad's own check of the project, while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<LiveCheck>,
+    #[serde(default)]
+    pub(crate) person: PersonWait,
+}
+
+/// How long a run has waited for a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PersonWait {
+    /// In milliseconds, until `since`.
+    pub(super) counted: i64,
+    /// Since when it waits again.
+    pub(super) since: Option<Timestamp>,
+}
+
+impl PersonWait {
+    /// Seconds until `now`.
+    pub(crate) fn seconds(self, now: Timestamp) -> f64 {
+        (self.counted + self.since.map_or(0, |since| milliseconds(since, now))) as f64 / 1000.0
+    }
+}
+
+/// Never negative, even if the clock was set back.
+pub(super) fn milliseconds(since: Timestamp, until: Timestamp) -> i64 {
+    until.as_millisecond().saturating_sub(since.as_millisecond()).max(0)
 }
 
 impl RunActivity {
@@ -210,6 +233,8 @@ impl RunActivity {
             let doing = match (state, session) {
                 (AgentState::Waiting, _) => "has not begun".to_owned(),
                 (AgentState::WaitingQuota, _) => "waits for its engine's quota".to_owned(),
+                (AgentState::WaitingAnswer, _) => "waits for a person's answer".to_owned(),
+                (AgentState::WaitingConnection, _) => "waits for its connection".to_owned(),
                 (AgentState::Ended(outcome), _) => outcome.to_string(),
                 (AgentState::Working, None) => "works".to_owned(),
                 (AgentState::Working, Some(session)) => {
@@ -268,6 +293,10 @@ pub(crate) enum AgentState {
     Waiting,
     /// For the quota of its engine's account.
     WaitingQuota,
+    /// For a person's answer.
+    WaitingAnswer,
+    /// For the connection to its model.
+    WaitingConnection,
     Working,
     /// How its last work ended.
     #[serde(untagged)]

@@ -73,25 +73,6 @@ pub(crate) fn indented(command: &str) -> String {
     lines.fold(first, |text, line| format!("{text}\n  {}", line.trim_end()))
 }
 
-/// The beginning of a command as [`indented`] shows it, with lines cut to `limit` characters. `all` says where the rest
-/// is shown.
-pub(crate) fn indented_beginning(command: &str, limit: usize, all: &str) -> String {
-    const FURTHER: usize = 3;
-    let lines: Vec<&str> = command.trim().lines().collect();
-    let mut text = first_line(command, limit);
-    for line in lines.iter().skip(1).take(FURTHER) {
-        let indent = line.len() - line.trim_start().len();
-        text.push_str(&format!("\n  {}{}", &line[..indent], first_line(line, limit)));
-    }
-    match lines.len().saturating_sub(1 + FURTHER) {
-        0 => text,
-        more => format!(
-            "{text}\n  … {}; {all}",
-            if more == 1 { "1 more line".to_owned() } else { format!("{more} more lines") }
-        ),
-    }
-}
-
 /// The first line cut between words, for text that is recorded: a secret cut in two could no longer be recognized. A
 /// single word that is too long is left out.
 pub(crate) fn first_words(text: &str, limit: usize) -> String {

@@ -106,9 +106,9 @@ impl Workers {
             return Err(known.sentence());
         }
         work.permit.begin_wait();
-        self.sessions.wait_for_quota(&work.agent, true);
+        self.reports.tell(Some(&work.agent), EventKind::QuotaWaiting { engine: known.account.clone() });
         self.pool.engines.quotas().wait(accounts).await;
-        self.sessions.wait_for_quota(&work.agent, false);
+        self.reports.tell(Some(&work.agent), EventKind::QuotaWaited {});
         work.permit.end_wait().await;
         Ok(())
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::LiveSessions;
 use super::lineage::Lineage;
 use crate::env::{Clock, Ids};
-use crate::model::{EntryId, Event, EventKind, Keeping, Position, RunId, Slug};
+use crate::model::{EntryId, Event, EventKind, Keeping, PersonTime, Position, RunId, Slug};
 
 /// Longest delay before commentary is written.
 const MAX_WRITE_DELAY: Duration = Duration::from_millis(250);
@@ -156,7 +156,7 @@ impl<J: Journal> Dispatcher<J> {
     /// Runs until told to finish. The error says why the last entries could not be written.
     pub(crate) async fn serve(mut self, mut messages: mpsc::UnboundedReceiver<Message>) -> Result<(), String> {
         let mut batch = Batch::default();
-        let mut lineage = Lineage::default();
+        let (mut lineage, mut person) = (Lineage::default(), PersonTime::default());
         let mut number = self.past.iter().map(|event| event.seq).max().unwrap_or_default();
         std::mem::take(&mut self.past).iter().for_each(|event| lineage.note(event));
         let (mut is_over, mut finished) = (false, false);
@@ -179,7 +179,7 @@ impl<J: Journal> Dispatcher<J> {
                     Message::Report(_) if is_over => {}
                     Message::Report(report) => {
                         is_over = matches!(report.kind, EventKind::RunCompleted(_));
-                        group.push(self.number(*report, &mut number, &mut lineage));
+                        group.push(self.number(*report, &mut number, &mut lineage, &mut person));
                     }
                     Message::Flush(done) => flushes.push(done),
                     Message::Finish => finished = true,
@@ -196,7 +196,7 @@ impl<J: Journal> Dispatcher<J> {
         self.flush(&mut batch).await
     }
 
-    fn number(&self, report: Report, number: &mut u64, lineage: &mut Lineage) -> Numbered {
+    fn number(&self, report: Report, number: &mut u64, lineage: &mut Lineage, person: &mut PersonTime) -> Numbered {
         *number += 1;
         let at = self.clock.now();
         let id = self.ids.entry(at);
@@ -204,6 +204,10 @@ impl<J: Journal> Dispatcher<J> {
         if let EventKind::DecisionLogged { decision, .. } = &mut kind {
             decision.id = id.decision();
             decision.date = Some(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string());
+        }
+        person.see(at, agent.as_ref(), &kind);
+        if let EventKind::RunCompleted(end) = &mut kind {
+            end.usage.waited += person.seconds(at);
         }
         let causes = causes.unwrap_or_else(|| lineage.causes(agent.as_ref(), position, &kind));
         let event = Event { seq: *number, at, run: self.run.clone(), agent, kind, id, position, causes };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::always_allowed::{Rules, named};
 use super::proposal::proposal;
-use super::requests::{RequestHandler, Requester, in_project};
+use super::requests::{INTERRUPTED, RequestHandler, Requester, in_project};
 use crate::engine::Approval;
 use crate::env::{follow, real};
 use crate::model::{Access, EventKind, Slug, list};
@@ -22,21 +22,27 @@ struct Decided {
 }
 
 impl RequestHandler {
-    pub(super) async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
+    pub(super) async fn permission(
+        &self,
+        requester: &Requester,
+        access: Access,
+        tool: &str,
+        detail: &str,
+    ) -> Option<Approval> {
         if let Some(reason) = self.never(requester, access, detail) {
-            return Approval::Deny(reason);
+            return Some(Approval::Deny(reason));
         }
         let by_rule = self.by_rule(requester, access, tool, detail);
         let (place, scope) = self.read_from(requester, access, detail);
         if by_rule.is_none()
             && (place.is_some_and(|place| self.attached.contains(&place)) || self.only_reads(requester, access, detail))
         {
-            return Approval::Allow;
+            return Some(Approval::Allow);
         }
         let may_only_read = requester.reads_only || self.permissions == Permissions::Deny;
-        match ruling(by_rule.as_ref(), (self.permissions, may_only_read), access, detail, &scope) {
+        Some(match ruling(by_rule.as_ref(), (self.permissions, may_only_read), access, detail, &scope) {
             Ruling::Deny(reason) => Approval::Deny(reason),
-            Ruling::Ask => self.ask_permission(requester, access, (tool, detail), by_rule.as_ref()).await,
+            Ruling::Ask => return self.ask_permission(requester, access, (tool, detail), by_rule.as_ref()).await,
             Ruling::Allow => {
                 let rule = by_rule.filter(|_| rule(self.permissions, access, &scope) != Ruling::Allow);
                 if let Some(Answered { rule, .. }) = rule {
@@ -45,7 +51,7 @@ impl RequestHandler {
                 }
                 Approval::Allow
             }
-        }
+        })
     }
 
     /// What `[policy]` says.
@@ -64,7 +70,8 @@ impl RequestHandler {
         let approval = match self.by_rule(requester, Access::Own, tool, arguments) {
             Some(answered) if answered.answer == Answer::Deny => Approval::Deny(answered.reason()),
             Some(answered) if answered.answer == Answer::Ask => {
-                self.ask_permission(requester, Access::Own, (tool, arguments), Some(&answered)).await
+                let asked = self.ask_permission(requester, Access::Own, (tool, arguments), Some(&answered)).await;
+                asked.ok_or(INTERRUPTED)?
             }
             _ => Approval::Allow,
         };
@@ -130,14 +137,14 @@ impl RequestHandler {
         access == Access::Shell && reads_files(detail).is_some_and(|paths| paths.iter().all(is_free))
     }
 
-    /// `by`: the rule that wants it.
+    /// `by`: the rule that wants it. `None`: the run was interrupted before there was an answer.
     async fn ask_permission(
         &self,
         requester: &Requester,
         access: Access,
         (tool, detail): (&str, &str),
         by: Option<&Answered>,
-    ) -> Approval {
+    ) -> Option<Approval> {
         let agent = &requester.agent;
         let path = (access == Access::Write).then(|| self.path_in_project(requester, detail)).flatten();
         // Who wants to be asked about this is asked each time.
@@ -150,19 +157,19 @@ impl RequestHandler {
         };
         if let Some(by) = rules.as_ref().and_then(|rules| self.allowed.covering(agent, rules)) {
             answered(Decided { is_allowed: true, rule: Some(by), reason: None });
-            return Approval::Allow;
+            return Some(Approval::Allow);
         }
         if !requester.may_ask(self.most_questions) {
-            return Approval::Deny(format!(
+            return Some(Approval::Deny(format!(
                 "asked {} times in this piece of work, and `policy.questions` allows no more",
                 self.most_questions
-            ));
+            )));
         }
         if let (Some(by), None) = (by, &self.ask) {
-            return Approval::Deny(format!(
+            return Some(Approval::Deny(format!(
                 "the rule `{}` ({}) wants a person asked, and nobody is there",
                 by.rule, by.source
-            ));
+            )));
         }
         let always = rules.as_ref().map(list);
         let writing = requester.announced(|writing| {
@@ -170,9 +177,13 @@ impl RequestHandler {
         });
         let asked = proposal(project, agent, (access, tool, detail), path.as_deref(), writing.as_ref(), always);
         requester.tell(EventKind::PermissionAsked { tool: tool.to_owned(), access, detail: detail.to_owned() });
+        let _waits = requester.waits_for_person();
         let (approval, decided) = tokio::select! {
             biased;
             answer = self.ask_person(&requester.reports, Some(agent), asked.text(), Some(asked)) => {
+                if answer.is_none() && self.cancel.is_set() {
+                    return None;
+                }
                 self.decide_by(agent, rules.as_ref(), answer.as_deref().map(PermissionAnswer::parse))
             }
             by = self.allowed.covers(agent, rules.as_ref()) => {
@@ -180,7 +191,7 @@ impl RequestHandler {
             }
         };
         answered(decided);
-        approval
+        Some(approval)
     }
 
     fn decide_by(&self, agent: &Slug, rules: Option<&Rules>, answer: Option<PermissionAnswer>) -> (Approval, Decided) {

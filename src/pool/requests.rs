@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::colleagues::Caller;
 use super::commands::CommandLog;
@@ -108,8 +110,32 @@ pub(crate) struct Recorded {
 /// Most announced writes that are remembered.
 const MAX_ANNOUNCED: usize = 20;
 
+/// What an agent is told whose question nobody answers any more. It is no refusal.
+pub(super) const INTERRUPTED: &str = "the run was interrupted before anybody answered";
+
 /// Most decisions returned by a search.
 const MAX_FOUND: usize = 20;
+
+/// How long a person was waited for, whose answers may be open at the same time.
+#[derive(Default)]
+struct PersonWaits {
+    open: usize,
+    since: Option<Instant>,
+    counted: Duration,
+}
+
+struct PersonWait<'r>(&'r Requester);
+
+impl Drop for PersonWait<'_> {
+    fn drop(&mut self) {
+        let mut waits = self.0.waits.lock();
+        waits.open -= 1;
+        if waits.open == 0 {
+            let since = waits.since.take();
+            waits.counted += since.map_or(Duration::ZERO, |since| since.elapsed());
+        }
+    }
+}
 
 /// The agent that makes requests, with counts of what was granted.
 pub(crate) struct Requester {
@@ -132,6 +158,7 @@ pub(crate) struct Requester {
     changes_allowed: AtomicU64,
     /// What it has asked a person.
     questions: AtomicU64,
+    waits: Mutex<PersonWaits>,
     /// What its tools have said they are about to write, until they ask for it.
     announced: Mutex<Vec<Writing>>,
     /// A reviewer's verdict so far; `None`: it reviews nothing.
@@ -142,7 +169,7 @@ pub(crate) struct Requester {
 
 impl Requester {
     pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool, tree: Option<Arc<WorkTree>>) -> Self {
-        let (refused, changes_refused, changes_allowed, questions) = Default::default();
+        let (refused, changes_refused, changes_allowed, questions, waits) = Default::default();
         let (commands, is_confined, announced) = Default::default();
         Self {
             agent,
@@ -157,6 +184,7 @@ impl Requester {
             changes_refused,
             changes_allowed,
             questions,
+            waits,
             announced,
             judgement: None,
             caller: None,
@@ -225,6 +253,22 @@ impl Requester {
         let count = self.changes_refused.load(Ordering::Relaxed);
         let is_kept = count > 0 && self.changes_allowed.load(Ordering::Relaxed) == 0 && !self.reads_only;
         is_kept.then_some(count)
+    }
+
+    /// Counts the time until the result is dropped as waiting for a person.
+    pub(super) fn waits_for_person(&self) -> impl Drop {
+        let mut waits = self.waits.lock();
+        if waits.open == 0 {
+            waits.since = Some(Instant::now());
+        }
+        waits.open += 1;
+        PersonWait(self)
+    }
+
+    /// How long it has waited for a person.
+    pub(super) fn waited(&self) -> Duration {
+        let waits = self.waits.lock();
+        waits.counted + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Counts a question, unless there have been so many.
@@ -363,7 +407,9 @@ impl RequestHandler {
         tool: &str,
         detail: &str,
     ) -> Approval {
-        let approval = self.permission(requester, access, tool, detail).await;
+        let Some(approval) = self.permission(requester, access, tool, detail).await else {
+            return Approval::Deny(INTERRUPTED.to_owned());
+        };
         let access = if self.only_reads(requester, access, detail) { Access::Read } else { access };
         match &approval {
             Approval::Allow => requester.note_allowed(Some(access)),
@@ -423,17 +469,15 @@ impl RequestHandler {
         let decision = Decision { by: Some(agent.to_string()), ..decision };
         // An earlier process may have redacted the text, so the title has to identify it.
         let is_same = |other: &&Decision| other.title == title && other.by == decision.by;
-        let here = |recorded: &Recorded| {
-            recorded
-                .decisions
-                .iter()
-                .filter(is_same)
-                .find(|other| other.text == decision.text)
-                .map(|known| known.id.clone())
-        };
+        // Whoever made it: two that say the same are one.
+        let is_equal = |other: &&Decision| other.title == title && other.text.trim() == decision.text.trim();
         let before = self.recorded.decisions.iter().find(is_same).map(|known| known.id.clone());
-        if let Some(id) = before.or_else(|| here(&self.recorded_here.lock())) {
+        let here = || self.recorded_here.lock().decisions.iter().find(is_equal).map(|known| known.id.clone());
+        if let Some(id) = before.or_else(here) {
             return Ok(format!("Decision {id} is recorded already: {title}"));
+        }
+        if let Some(known) = self.decisions.iter().find(is_equal) {
+            return Ok(format!("Decision {} is in force already: {title}", known.id));
         }
         let logged = EventKind::DecisionLogged { decision: decision.clone(), branch: self.branch.clone() };
         let entry = reports.record(Some(agent), logged).await?;
@@ -531,7 +575,9 @@ impl RequestHandler {
         }
         let choices = if choices.is_empty() { String::new() } else { format!("\n({})", choices.join(" / ")) };
         let question = format!("{agent} asks:\n{}> ", marked(&format!("{text}{choices}")));
+        let waits = requester.waits_for_person();
         let answer = self.ask_person(reports, Some(agent), question, None).await;
+        drop(waits);
         reply.send(answer.map(|answer| answer.trim().to_owned()).filter(|answer| !answer.is_empty()));
     }
 
@@ -549,6 +595,8 @@ impl RequestHandler {
             EventKind::QuestionAsked { question: number, text: text.clone(), proposal: proposal.clone().map(Box::new) };
         reports.tell(agent, asked);
         let _guard = QuestionGuard { reports, agent, number };
+        // What led to the question is shown before it.
+        reports.flush().await;
         let (sender, answer) = oneshot::channel();
         ask(Question { number, text, proposal }, sender);
         let mut cancel = self.cancel.clone();

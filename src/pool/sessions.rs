@@ -6,7 +6,8 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use crate::model::{
-    AgentState, Event, EventKind, LiveCheck, OpenQuestion, RunActivity, SessionState, SessionStatus, Slug, first_line,
+    AgentState, AgentWaits, Event, EventKind, LiveCheck, OpenQuestion, PersonTime, RunActivity, SessionState,
+    SessionStatus, Slug, first_line,
 };
 
 /// Updated by the run's events; workers add details that no event has.
@@ -19,6 +20,8 @@ pub(crate) struct LiveSessions {
 struct Inner {
     activity: RunActivity,
     details: BTreeMap<Slug, SessionDetails>,
+    waits: BTreeMap<Slug, AgentWaits>,
+    person: PersonTime,
 }
 
 /// Details of an agent's session.
@@ -42,18 +45,6 @@ impl LiveSessions {
         inner.details.insert(agent.clone(), SessionDetails { model, directory, workspace });
     }
 
-    /// Notes whether an agent waits for the quota of its engine's account.
-    pub(super) fn wait_for_quota(&self, agent: &Slug, is_waiting: bool) {
-        let activity = &mut self.inner.lock().activity;
-        let has_session = activity.sessions.iter().any(|session| session.agent == *agent);
-        let state = match (is_waiting, has_session) {
-            (true, _) => AgentState::WaitingQuota,
-            (false, true) => AgentState::Working,
-            (false, false) => AgentState::Waiting,
-        };
-        activity.agents.insert(agent.clone(), state);
-    }
-
     /// The status of all agents as text for an agent's model.
     pub(super) fn summary_for(&self, asking: &Slug) -> String {
         self.inner.lock().activity.summary_for(asking)
@@ -70,6 +61,8 @@ impl LiveSessions {
 
 impl Inner {
     fn note(&mut self, event: &Event) {
+        self.person.see(event.at, event.agent.as_ref(), &event.kind);
+        self.activity.person = self.person.wait();
         let questions = &mut self.activity.questions;
         match &event.kind {
             EventKind::QuestionAsked { question, text, .. } => {
@@ -91,10 +84,13 @@ impl Inner {
             }
             return;
         };
+        let waits = self.waits.entry(agent.clone()).or_default();
+        waits.see(&event.kind);
+        let waits_for = waits.state();
         match &event.kind {
             EventKind::RouteRequested { to, .. } => {
                 let state = self.activity.agents.entry(to.clone()).or_insert(AgentState::Waiting);
-                if *state != AgentState::Working {
+                if matches!(state, AgentState::Ended(_)) {
                     *state = AgentState::Waiting;
                 }
             }
@@ -106,11 +102,10 @@ impl Inner {
             }
             EventKind::SessionResumed { session, .. } => self.open(event, agent, session),
             EventKind::SessionDestroyed { .. } => self.activity.sessions.retain(|session| session.agent != *agent),
-            kind => {
-                if let Some((outcome, _)) = kind.end() {
-                    self.activity.agents.insert(agent.clone(), AgentState::Ended(outcome));
-                }
-            }
+            kind => match kind.end() {
+                Some((outcome, _)) => drop(self.activity.agents.insert(agent.clone(), AgentState::Ended(outcome))),
+                None => self.wait(agent, waits_for),
+            },
         }
         if let Some(session) = self.activity.sessions.iter_mut().find(|session| session.agent == *agent) {
             session.last_activity = event.at;
@@ -122,6 +117,19 @@ impl Inner {
                 _ => {}
             }
         }
+    }
+
+    /// An agent that has not begun waits, and one that has ended does not.
+    fn wait(&mut self, agent: &Slug, waits_for: Option<AgentState>) {
+        let has_session = self.activity.sessions.iter().any(|session| session.agent == *agent);
+        let Some(state) = self.activity.agents.get_mut(agent) else { return };
+        *state = match (waits_for, *state) {
+            (_, AgentState::Ended(outcome)) => AgentState::Ended(outcome),
+            (Some(waiting), _) => waiting,
+            (None, AgentState::Waiting) => AgentState::Waiting,
+            (None, _) if has_session => AgentState::Working,
+            (None, _) => AgentState::Waiting,
+        };
     }
 
     fn open(&mut self, event: &Event, agent: &Slug, session: &str) {

@@ -294,6 +294,7 @@ impl Workers {
             work.end(Outcome::Failed, &format!("squad itself failed; this is a bug: {panic}"));
         }
         work.usage.seconds = seconds(started.elapsed());
+        work.usage.waited = seconds(work.requester.waited());
         match tree {
             Some(tree) => {
                 let changes = tree.leave(&work.agent, !work.left_running.is_empty()).await;

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use unicode_width::UnicodeWidthStr;
@@ -49,6 +50,8 @@ struct State {
     /// Output waiting until the person has typed a line.
     waiting: Vec<Output>,
     rows: Rows,
+    /// When the last event happened, and when it was seen: the clock of those who work.
+    seen: Option<(Timestamp, Instant)>,
     question: Vec<Text>,
     /// The line that the person types, which stays last.
     draft: Option<Text>,
@@ -60,10 +63,15 @@ struct State {
 }
 
 impl State {
+    fn now(&self) -> Timestamp {
+        let now = self.seen.and_then(|(at, seen)| at.checked_add(seen.elapsed()).ok());
+        now.unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
     fn draw(&mut self, painter: Painter) {
         if self.pauses == 0 {
             let size = screen_size();
-            let rows = self.rows.lines(size, Instant::now());
+            let rows = self.rows.lines(size, self.now());
             // What scrolls out of the screen could not be taken away again.
             // A question takes the draft's place.
             let draft = self.draft.iter().filter(|_| self.question.is_empty());
@@ -125,7 +133,8 @@ impl Terminal {
     pub(super) fn see(&self, event: &Event) {
         if self.is_animated || self.says_alive {
             let mut state = self.state.lock();
-            state.rows.see(event, Instant::now());
+            state.rows.see(event);
+            state.seen = Some((event.at, Instant::now()));
             if self.is_animated && state.drawn.is_none_or(|drawn| drawn.elapsed() > FRAME) {
                 state.draw(self.painter);
             }
@@ -136,7 +145,8 @@ impl Terminal {
     #[cfg(test)]
     pub(super) fn rows(&self) -> Vec<String> {
         let size = region::Size { lines: 60, columns: 200 };
-        self.state.lock().rows.lines(size, Instant::now()).iter().map(Text::to_string).collect()
+        let state = self.state.lock();
+        state.rows.lines(size, state.now()).iter().map(Text::to_string).collect()
     }
 
     /// Writes the waiting output, unless a person types.
@@ -339,7 +349,7 @@ fn keep_shown(state: &Weak<Mutex<State>>, is_animated: bool, painter: Painter) -
         state.draw(painter);
     } else if state.written.is_some_and(|written| written.elapsed() >= state.rows.silence()) {
         state.written = Some(Instant::now());
-        let line = painter.paint(&state.rows.alive(Instant::now()));
+        let line = painter.paint(&state.rows.alive(state.now()));
         // Nobody reads a closed stream.
         let _ = writeln!(std::io::stderr(), "{line}");
     }

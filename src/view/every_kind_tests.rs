@@ -206,5 +206,6 @@ fn only_events_covered_by_other_entries_are_not_kept() {
     let of_work = ["agent.message_delta"];
     // Events of a watch. Questions are recorded with the permission or tool they were for.
     let of_a_watch = ["team.changed", "charter.changed", "connection.changed", "session.spawning"];
-    assert_eq!(passing, [&of_work[..], &of_a_watch, &["question.asked", "question.answered"]].concat());
+    let of_waits = ["question.asked", "question.answered", "quota.waiting", "quota.waited"];
+    assert_eq!(passing, [&of_work[..], &of_a_watch, &of_waits].concat());
 }

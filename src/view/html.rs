@@ -197,6 +197,8 @@ fn paragraph(line: &Text) -> String {
             }
             LineStyle::Strong => "strong",
             LineStyle::Faint => "faint",
+            LineStyle::Emphasis => "emphasis",
+            LineStyle::Code => "code",
             LineStyle::Good => "good",
             LineStyle::Bad => "bad",
             LineStyle::Warning => "warning",
@@ -334,6 +336,6 @@ mod tests {
         assert!(page.contains("<a href=#e4><rect class=write x=750"), "{page}");
         assert!(page.contains("<div id=e4><p style=\"--hang:"), "{page}");
         assert!(page.contains("<rect class=wait x=100 y=0 width=500"), "{page}");
-        assert!(page.contains("<details><summary><p") && page.contains("4 more lines"), "{page}");
+        assert!(page.contains("<details id=e2><summary><p") && page.contains("4 more lines"), "{page}");
     }
 }

@@ -13,6 +13,7 @@ mod json;
 pub(crate) mod keys;
 mod lines;
 mod live;
+mod markdown;
 mod past;
 mod progress;
 mod redacting;
@@ -29,6 +30,7 @@ pub(crate) use html::{Bar, Chart, HtmlPage, chart_page};
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
+pub(crate) use markdown::markdown;
 pub(crate) use past::PastRun;
 pub(crate) use progress::Progress;
 pub(crate) use redacting::Redacting;
@@ -128,6 +130,8 @@ pub(crate) enum LineStyle {
     Plain,
     Strong,
     Faint,
+    Emphasis,
+    Code,
     Good,
     Bad,
     Warning,

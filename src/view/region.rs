@@ -21,25 +21,47 @@ const USUAL: Size = Size { lines: 24, columns: 80 };
 
 #[derive(Default)]
 struct Drawn {
-    /// The lines on the screen, and their widths.
-    lines: Vec<(String, usize)>,
+    /// The lines on the screen.
+    lines: Vec<Text>,
+    /// The size that it had when they were drawn.
+    size: Option<Size>,
     /// Something else has begun a line and not ended it.
     is_within_line: bool,
 }
 
-static DRAWN: Mutex<Drawn> = Mutex::new(Drawn { lines: Vec::new(), is_within_line: false });
+static DRAWN: Mutex<Drawn> = Mutex::new(Drawn { lines: Vec::new(), size: None, is_within_line: false });
 
 /// Shows these lines in the place of those shown before.
 pub(crate) fn draw(lines: &[Text], painter: Painter) {
-    let lines = lines.iter().map(|line| (painter.paint(line), line.width())).collect::<Vec<_>>();
     let mut drawn = DRAWN.lock();
-    if drawn.lines == lines || drawn.is_within_line || !io::stderr().is_terminal() {
+    let size = size(&io::stderr());
+    if drawn.is_within_line || drawn.lines == lines && drawn.size == size || !io::stderr().is_terminal() {
         return;
     }
-    let mut text = drawn.erasure();
-    lines.iter().for_each(|(line, _)| text.push_str(&format!("{line}\n")));
-    drawn.lines = lines;
+    let text = match size.filter(|size| drawn.can_be_changed(lines, *size)) {
+        Some(_) => changes(&drawn.lines, lines, painter),
+        None => drawn.erasure() + &lines.iter().map(|line| painter.paint(line) + "\n").collect::<String>(),
+    };
+    (drawn.lines, drawn.size) = (lines.to_vec(), size);
     write(&text);
+}
+
+/// What turns the lines above the cursor into others: a connection may be slow, and most of a frame is as before.
+fn changes(before: &[Text], after: &[Text], painter: Painter) -> String {
+    let pairs = || before.iter().zip(after);
+    let first = pairs().position(|(before, after)| before != after).unwrap_or(before.len());
+    let mut text = format!("\r\x1b[{}A", before.len() - first);
+    for (before, after) in pairs().skip(first) {
+        if before != after {
+            let (column, rest) = after.changed_from(before);
+            if column > 0 {
+                text += &format!("\x1b[{column}C");
+            }
+            text += &format!("{}\x1b[K", painter.paint(&rest));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Removes the lines.
@@ -59,13 +81,23 @@ fn write(text: &str) {
 }
 
 impl Drawn {
+    /// Whether each line has a row of its own, and the rows are where they were drawn.
+    fn can_be_changed(&self, lines: &[Text], size: Size) -> bool {
+        let has_row = |line: &Text| line.width() < size.columns;
+        !lines.is_empty()
+            && self.lines.len() == lines.len()
+            && self.size == Some(size)
+            && lines.len() < size.lines
+            && self.lines.iter().chain(lines).all(has_row)
+    }
+
     /// Forgets the lines. Returns what removes them from the screen, whose size may have changed since.
     fn erasure(&mut self) -> String {
         if self.lines.is_empty() {
             return String::new();
         }
         let Size { lines, columns } = size(&io::stderr()).unwrap_or(USUAL);
-        match height(self.lines.drain(..).map(|(_, width)| width), columns).min(lines) {
+        match height(self.lines.drain(..).map(|line| line.width()), columns).min(lines) {
             0 => String::new(),
             height => format!("\r\x1b[{height}A\x1b[J"),
         }
@@ -137,12 +169,35 @@ pub(crate) fn line_was_ended() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::LineStyle;
 
     #[test]
     fn the_height_is_that_on_the_screen_as_it_is_now() {
         assert_eq!(height([79, 79, 0].into_iter(), 80), 3);
         assert_eq!(height([79, 79, 0].into_iter(), 40), 5);
         assert_eq!(height([3].into_iter(), 0), 3);
+    }
+
+    /// Forty rows whose times go on are a frame of less than 2 KB, whatever the terminal's width.
+    #[test]
+    fn a_frame_is_what_has_changed() {
+        let row = |number: usize, time: &str| {
+            let line = Text::unmarked().plain(&format!("agent-{number}")).filled(20).plain(&"word ".repeat(30));
+            line.filled(180).with(LineStyle::Faint, time)
+        };
+        let frame = |time: &str| (0..40).map(|number| row(number, time)).collect::<Vec<_>>();
+        let painter = Painter { has_colors: true, is_ascii: false };
+        let text = changes(&frame("0:41"), &frame("0:42"), painter);
+        assert!(text.len() < 2_000 && text.starts_with("\r\x1b[40A\x1b[180C"), "{} {text:?}", text.len());
+        let mut after = frame("0:41");
+        after[38] = Text::default().plain("文 new");
+        let text = changes(&frame("0:41"), &after, Painter::default());
+        assert_eq!(text, "\r\x1b[2A文 new\x1b[K\n\n");
+        // What is before a change may have another width than squad thinks.
+        after[38] = Text::default().plain("⚠️ ").with(LineStyle::Faint, "a");
+        let mut last = after.clone();
+        last[38] = Text::default().plain("⚠️ ").with(LineStyle::Faint, "b");
+        assert_eq!(changes(&after, &last, Painter::default()), "\r\x1b[2A⚠️ b\x1b[K\n\n");
     }
 
     #[test]

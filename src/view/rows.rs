@@ -1,13 +1,17 @@
 //! A row for each agent of a run that works, asks or waits. Rows are made from the run's events.
 
-use std::time::{Duration, Instant};
+use std::borrow::Cow;
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use super::card::MAX_NAME;
 use super::region::Size;
 use super::text::{Mark, Text};
 use super::{LineStyle, call};
 use crate::model::{
-    Event, EventKind, OpenQuestion, Plan, Slug, Usage, abbreviated, clock, first_line, list, printable_line,
+    AgentWaits, Event, EventKind, OpenQuestion, PersonTime, Plan, Slug, Usage, abbreviated, clock, first_line, list,
+    printable_line,
 };
 
 /// Bytes kept of what an agent is writing: more than a row has room for.
@@ -28,11 +32,12 @@ pub(super) struct Rows {
     /// The current step, and how many there are.
     step: Option<(u32, usize)>,
     steps: Vec<Vec<Slug>>,
-    begun: Option<Instant>,
+    begun: Option<Timestamp>,
+    person: PersonTime,
     usage: Usage,
 }
 
-struct Row {
+pub(super) struct Row {
     agent: Slug,
     /// The machine it works on, if that is another one.
     host: Option<String>,
@@ -40,37 +45,119 @@ struct Row {
     /// The end of the message that it writes or has written.
     words: String,
     is_complete: bool,
-    begun: Option<Instant>,
-    /// How long it has waited for answers, and since when it waits for one.
+    begun: Option<Timestamp>,
+    waits: AgentWaits,
+    /// How long it has waited for answers and quotas, and since when it waits for one.
     rested: Duration,
-    waits_since: Option<Instant>,
-    last: Instant,
+    rests_since: Option<Timestamp>,
+    last: Timestamp,
     tokens: u64,
 }
 
+#[derive(Clone)]
 enum State {
     /// It does not work, because of this.
     Waits(String),
     Thinks,
     /// A tool and what it is about, since when.
-    Calls(String, Instant),
+    Calls(String, Timestamp),
     Asks(String),
 }
 
+impl State {
+    fn mark(&self) -> (Mark, LineStyle) {
+        match self {
+            Self::Waits(_) => (Mark::Waiting, LineStyle::Faint),
+            Self::Asks(_) => (Mark::Attention, LineStyle::Warning),
+            Self::Thinks | Self::Calls(..) => (Mark::Working, LineStyle::Strong),
+        }
+    }
+}
+
 impl Row {
-    fn new(agent: Slug, state: State, now: Instant) -> Self {
-        let (host, words, is_complete, begun, rested, waits_since, tokens) = Default::default();
-        Self { agent, host, state, words, is_complete, begun, rested, waits_since, last: now, tokens }
+    /// An agent that has not begun.
+    pub(super) fn waiting(agent: Slug, why: &str, now: Timestamp) -> Self {
+        Self::new(agent, State::Waits(why.to_owned()), now)
+    }
+
+    fn new(agent: Slug, state: State, now: Timestamp) -> Self {
+        let (host, words, is_complete, begun, waits, rested, rests_since, tokens) = Default::default();
+        Self { agent, host, state, words, is_complete, begun, waits, rested, rests_since, last: now, tokens }
     }
 
     fn name(&self) -> String {
         self.host.as_ref().map_or_else(|| self.agent.to_string(), |host| format!("{} on {host}", self.agent))
     }
 
-    /// The time it has worked: none in which it waited for a person.
-    fn worked(&self, now: Instant) -> Option<Duration> {
-        let until = self.waits_since.unwrap_or(now);
-        Some(until.saturating_duration_since(self.begun?).saturating_sub(self.rested))
+    /// What it does as it is shown: what waits is not at work.
+    fn shown(&self) -> Cow<'_, State> {
+        if let Some((question, text)) = self.waits.question() {
+            let asked = OpenQuestion {
+                question,
+                agent: Some(self.agent.clone()),
+                since: Timestamp::UNIX_EPOCH,
+                text: text.to_owned(),
+                proposal: None,
+            };
+            let short = asked.short();
+            return Cow::Owned(State::Asks(short.strip_prefix("wants to ").unwrap_or(&short).to_owned()));
+        }
+        match (self.waits.quota(), self.waits.state()) {
+            (Some(engine), _) => Cow::Owned(State::Waits(format!("waits for the quota of {engine}"))),
+            (None, Some(_)) => Cow::Owned(State::Waits("waits for its connection".to_owned())),
+            (None, None) => Cow::Borrowed(&self.state),
+        }
+    }
+
+    fn rest(&mut self, now: Timestamp) {
+        let rests = self.waits.question().is_some() || self.waits.quota().is_some();
+        match self.rests_since {
+            None if rests => self.rests_since = Some(now),
+            Some(since) if !rests => {
+                self.rested += between(since, now);
+                self.rests_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// The time it has worked: none in which it waited for a person or a quota.
+    fn worked(&self, now: Timestamp) -> Option<Duration> {
+        let until = self.rests_since.unwrap_or(now);
+        Some(between(self.begun?, until).saturating_sub(self.rested))
+    }
+
+    /// An event of this agent that does not end its work.
+    pub(super) fn see(&mut self, kind: &EventKind, now: Timestamp) {
+        self.last = now;
+        self.waits.see(kind);
+        self.rest(now);
+        match kind {
+            EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. } => {
+                (self.begun, self.state) = (Some(now), State::Thinks);
+                (self.rested, self.rests_since) = Default::default();
+            }
+            EventKind::SessionSpawning { .. } => self.state = State::Waits("opens a session".to_owned()),
+            EventKind::HostAssigned { host } => self.host = Some(host.clone()),
+            EventKind::CancelRequested { .. } => self.state = State::Waits("is being cancelled".to_owned()),
+            _ if self.begun.is_none() => {}
+            EventKind::MessageDelta { text } => {
+                self.write(text);
+                self.state = State::Thinks;
+            }
+            EventKind::Message { text } => {
+                self.is_complete = true;
+                self.write(text);
+                (self.state, self.is_complete) = (State::Thinks, true);
+            }
+            EventKind::ToolStarted { tool, detail, .. } => {
+                self.state = State::Calls(first_line(&call(tool, detail, false), WRITING), now);
+            }
+            EventKind::ToolCompleted { .. } => self.state = State::Thinks,
+            EventKind::RouteRequested { to, wait: true, .. } => self.state = State::Waits(format!("waits for {to}")),
+            EventKind::Usage(usage) => self.tokens += usage.input_tokens + usage.output_tokens,
+            _ => {}
+        }
     }
 
     fn write(&mut self, text: &str) {
@@ -93,16 +180,16 @@ impl Row {
         super::text::end_of(&printable_line(line.trim()), columns)
     }
 
-    fn doing(&self, columns: usize, now: Instant) -> String {
-        match &self.state {
+    fn doing(&self, columns: usize, now: Timestamp) -> String {
+        match &*self.shown() {
             State::Waits(why) => why.clone(),
             State::Asks(what) => format!("asks: {what}"),
-            State::Calls(call, since) => match now.saturating_duration_since(*since).as_secs() {
+            State::Calls(call, since) => match between(*since, now).as_secs() {
                 0..2 => call.clone(),
                 seconds => format!("{call}  {seconds} s"),
             },
-            State::Thinks if now.saturating_duration_since(self.last) > SILENCE => {
-                let silence = now.saturating_duration_since(self.last).as_secs();
+            State::Thinks if between(self.last, now) > SILENCE => {
+                let silence = between(self.last, now).as_secs();
                 format!("no sign for {}", clock(silence))
             }
             State::Thinks if self.words.trim().is_empty() => "thinks".to_owned(),
@@ -116,8 +203,10 @@ impl Rows {
         self.rows.is_empty()
     }
 
-    pub(super) fn see(&mut self, event: &Event, now: Instant) {
+    pub(super) fn see(&mut self, event: &Event) {
+        let now = event.at;
         self.begun.get_or_insert(now);
+        self.person.see(event.at, event.agent.as_ref(), &event.kind);
         match (&event.agent, &event.kind) {
             (_, EventKind::RoutePlanned(plan)) => self.plan(plan, now),
             (_, EventKind::StepStarted { agents }) => {
@@ -137,11 +226,11 @@ impl Rows {
             (_, EventKind::QuotaOpened { engine, .. }) => self.wait_for(&format!("waits for the quota of {engine}")),
             (_, EventKind::QuotaClosed { .. }) => self.wait_for("waits for a slot"),
             (_, EventKind::CheckCompleted(_)) => self.rows.retain(|row| row.agent.as_str() != CHECKING),
-            (None, EventKind::QuestionAsked { question, text, .. }) => {
-                self.asks(&Slug::coordinator(), *question, text, event, now);
+            (None, kind @ EventKind::QuestionAsked { .. }) => {
+                self.row(&Slug::coordinator(), now).see(kind, now);
             }
             (None, EventKind::QuestionAnswered { .. }) => self.rows.retain(|row| row.agent != Slug::coordinator()),
-            (Some(agent), kind) => self.of_agent(agent, kind, event, now),
+            (Some(agent), kind) => self.of_agent(agent, kind, now),
             _ => {}
         }
     }
@@ -153,65 +242,24 @@ impl Rows {
         }
     }
 
-    fn of_agent(&mut self, agent: &Slug, kind: &EventKind, event: &Event, now: Instant) {
+    fn of_agent(&mut self, agent: &Slug, kind: &EventKind, now: Timestamp) {
         if kind.end().is_some() {
             return self.rows.retain(|row| row.agent != *agent);
         }
         match kind {
-            EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. } => {
-                let row = self.row(agent, now);
-                (row.begun, row.state, row.last) = (Some(now), State::Thinks, now);
+            EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. } | EventKind::QuestionAsked { .. } => {
+                self.row(agent, now).see(kind, now);
                 return;
             }
-            EventKind::QuestionAsked { question, text, .. } => return self.asks(agent, *question, text, event, now),
             EventKind::Usage(usage) => self.usage += usage,
             _ => {}
         }
-        let Some(row) = self.rows.iter_mut().find(|row| row.agent == *agent) else { return };
-        row.last = now;
-        match kind {
-            EventKind::MessageDelta { text } => {
-                row.write(text);
-                row.state = State::Thinks;
-            }
-            EventKind::Message { text } => {
-                row.is_complete = true;
-                row.write(text);
-                (row.state, row.is_complete) = (State::Thinks, true);
-            }
-            EventKind::ToolStarted { tool, detail, .. } => {
-                row.state = State::Calls(first_line(&call(tool, detail, false), WRITING), now);
-            }
-            EventKind::ToolCompleted { .. } => row.state = State::Thinks,
-            EventKind::RouteRequested { to, wait: true, .. } => row.state = State::Waits(format!("waits for {to}")),
-            EventKind::QuestionAnswered { .. } => {
-                row.rested += row.waits_since.take().map_or(Duration::ZERO, |since| now - since);
-                row.state = State::Thinks;
-            }
-            EventKind::CancelRequested { .. } => row.state = State::Waits("is being cancelled".to_owned()),
-            EventKind::ConnectionLost { .. } => row.state = State::Waits("waits for its connection".to_owned()),
-            EventKind::HostAssigned { host } => row.host = Some(host.clone()),
-            EventKind::ConnectionRestored { .. } => row.state = State::Thinks,
-            EventKind::Usage(usage) => row.tokens += usage.input_tokens + usage.output_tokens,
-            _ => {}
+        if let Some(row) = self.rows.iter_mut().find(|row| row.agent == *agent) {
+            row.see(kind, now);
         }
     }
 
-    fn asks(&mut self, agent: &Slug, question: u64, text: &str, event: &Event, now: Instant) {
-        let asked = OpenQuestion {
-            question,
-            agent: event.agent.clone(),
-            since: event.at,
-            text: text.to_owned(),
-            proposal: None,
-        };
-        let short = asked.short();
-        let row = self.row(agent, now);
-        row.waits_since.get_or_insert(now);
-        row.state = State::Asks(short.strip_prefix("wants to ").unwrap_or(&short).to_owned());
-    }
-
-    fn row(&mut self, agent: &Slug, now: Instant) -> &mut Row {
+    fn row(&mut self, agent: &Slug, now: Timestamp) -> &mut Row {
         let place = self.rows.iter().position(|row| row.agent == *agent);
         let place = place.unwrap_or_else(|| {
             self.rows.push(Row::new(agent.clone(), State::Thinks, now));
@@ -221,7 +269,7 @@ impl Rows {
     }
 
     /// Who works only later waits for those before.
-    fn plan(&mut self, plan: &Plan, now: Instant) {
+    fn plan(&mut self, plan: &Plan, now: Timestamp) {
         self.rows.retain(|row| row.begun.is_some());
         self.steps = plan.steps.clone();
         let reviewers: Vec<Slug> = plan.final_reviewers().cloned().collect();
@@ -237,7 +285,7 @@ impl Rows {
         }
     }
 
-    pub(super) fn lines(&self, size: Size, now: Instant) -> Vec<Text> {
+    pub(super) fn lines(&self, size: Size, now: Timestamp) -> Vec<Text> {
         if self.rows.is_empty() || size.lines < MIN_LINES {
             return Vec::new();
         }
@@ -250,10 +298,10 @@ impl Rows {
         let mut lines: Vec<Text> = step.iter().map(|step| Text::default().with(LineStyle::Strong, step)).collect();
         let name = self.rows.iter().map(|row| Text::default().plain(&row.name()).width()).max();
         let name = name.unwrap_or_default().min(MAX_NAME);
-        lines.extend(first.iter().map(|row| line(row, name, columns, now)));
+        lines.extend(first.iter().map(|row| row.line(name, columns, now)));
         if !rest.is_empty() {
-            let waiting = rest.iter().filter(|row| matches!(row.state, State::Waits(_))).count();
-            let asking = rest.iter().filter(|row| matches!(row.state, State::Asks(_))).count();
+            let waiting = rest.iter().filter(|row| matches!(*row.shown(), State::Waits(_))).count();
+            let asking = rest.iter().filter(|row| matches!(*row.shown(), State::Asks(_))).count();
             let working = rest.len() - waiting - asking;
             let counts = [(working, "work"), (asking, "ask"), (waiting, "wait")].into_iter();
             let counts = counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
@@ -271,10 +319,10 @@ impl Rows {
     }
 
     /// Who works, in one line.
-    pub(super) fn alive(&self, now: Instant) -> Text {
+    pub(super) fn alive(&self, now: Timestamp) -> Text {
         let named = self.rows.iter().filter(|row| row.begun.is_some()).map(|row| {
             let time = row.worked(now).map(|worked| clock(worked.as_secs())).unwrap_or_default();
-            match &row.state {
+            match &*row.shown() {
                 State::Calls(call, _) => format!("{} {time}, {call}", row.agent),
                 State::Waits(what) => format!("{} {what}", row.agent),
                 State::Asks(what) => format!("{} asks: {what}", row.agent),
@@ -285,29 +333,34 @@ impl Rows {
         Text::unmarked().with(LineStyle::Strong, "squad").plain(&format!("  still working: {named}"))
     }
 
-    fn total(&self, now: Instant) -> Text {
-        let time = self.begun.map_or(0, |begun| now.saturating_duration_since(begun).as_secs());
+    fn total(&self, now: Timestamp) -> Text {
+        let time = self.begun.map_or(Duration::ZERO, |begun| between(begun, now));
+        let waited = Duration::try_from_secs_f64(self.person.seconds(now)).unwrap_or_default();
+        let time = time.saturating_sub(waited).as_secs();
         let tokens = self.usage.input_tokens + self.usage.output_tokens;
         let tokens = if tokens > 0 { format!(" · {} tokens", abbreviated(tokens)) } else { String::new() };
         Text::unmarked().with(LineStyle::Faint, &format!("{}{tokens} · Ctrl-C stops", clock(time)))
     }
 }
 
-/// `● backend   writes the check…    0:42  12.4k`
-fn line(row: &Row, name: usize, columns: usize, now: Instant) -> Text {
-    let (mark, style) = match row.state {
-        State::Waits(_) => (Mark::Waiting, LineStyle::Faint),
-        State::Asks(_) => (Mark::Attention, LineStyle::Warning),
-        State::Thinks | State::Calls(..) => (Mark::Working, LineStyle::Strong),
-    };
-    let line = Text::marked(style, mark).with(LineStyle::Strong, &row.name()).cut(2 + name).filled(2 + name);
-    let line = line.plain("  ");
-    let time = row.worked(now).filter(|_| columns >= TIMES).map(|worked| clock(worked.as_secs()));
-    let tokens = (row.tokens > 0 && columns >= TOKENS).then(|| format!("{:>7}", abbreviated(row.tokens)));
-    let right = [time.map(|time| format!("  {time:>5}")), tokens].into_iter().flatten().collect::<String>();
-    let room = columns.saturating_sub(line.width() + right.len());
-    let line = line.plain(&row.doing(room, now)).cut(columns.saturating_sub(right.len()));
-    if right.is_empty() { line } else { line.filled(columns - right.len()).with(LineStyle::Faint, &right) }
+impl Row {
+    /// `● backend   writes the check…    0:42  12.4k`
+    pub(super) fn line(&self, name: usize, columns: usize, now: Timestamp) -> Text {
+        let (mark, style) = self.shown().mark();
+        let line = Text::marked(style, mark).with(LineStyle::Strong, &self.name()).cut(2 + name).filled(2 + name);
+        let line = line.plain("  ");
+        let time = self.worked(now).filter(|_| columns >= TIMES).map(|worked| clock(worked.as_secs()));
+        let tokens = (self.tokens > 0 && columns >= TOKENS).then(|| format!("{:>7}", abbreviated(self.tokens)));
+        let right = [time.map(|time| format!("  {time:>5}")), tokens].into_iter().flatten().collect::<String>();
+        let room = columns.saturating_sub(line.width() + right.len());
+        let line = line.plain(&self.doing(room, now)).cut(columns.saturating_sub(right.len()));
+        if right.is_empty() { line } else { line.filled(columns - right.len()).with(LineStyle::Faint, &right) }
+    }
+}
+
+/// Nothing, if the clock was set back.
+fn between(since: Timestamp, until: Timestamp) -> Duration {
+    Duration::try_from(until.duration_since(since)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -319,18 +372,21 @@ mod tests {
 
     struct Scene {
         rows: Rows,
-        begun: Instant,
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_second(1_767_603_600 + seconds as i64).expect("a time")
     }
 
     impl Scene {
         fn new() -> Self {
-            Self { rows: Rows::default(), begun: Instant::now() }
+            Self { rows: Rows::default() }
         }
 
         fn see(&mut self, seconds: u64, agent: &str, kind: EventKind) {
             let event = Event {
                 seq: 1,
-                at: "2026-01-05T09:00:00Z".parse().expect("a time stamp"),
+                at: at(seconds),
                 run: RunId::new("20260105-090000-0000b1"),
                 agent: Slug::fold(agent),
                 kind,
@@ -338,7 +394,7 @@ mod tests {
                 position: Position::new(1, 1),
                 causes: Vec::new(),
             };
-            self.rows.see(&event, self.begun + Duration::from_secs(seconds));
+            self.rows.see(&event);
         }
 
         fn planned(steps: &[&[&str]]) -> Self {
@@ -367,7 +423,7 @@ mod tests {
 
         fn shown(&self, seconds: u64, size: (usize, usize), expected: &Expect) {
             let size = Size { lines: size.0, columns: size.1 };
-            let lines = self.rows.lines(size, self.begun + Duration::from_secs(seconds));
+            let lines = self.rows.lines(size, at(seconds));
             assert!(lines.iter().all(|line| line.width() < size.columns), "{lines:?}");
             let shown: String = lines.iter().map(|line| format!("{}\n", line.to_string().trim_end())).collect();
             expected.assert_eq(&shown);
@@ -448,7 +504,7 @@ mod tests {
     #[test]
     fn without_rows_a_line_says_who_works() {
         let scene = at_work();
-        let line = scene.rows.alive(scene.begun + Duration::from_secs(61)).to_string();
+        let line = scene.rows.alive(at(61)).to_string();
         let says = "  squad  still working: backend 1:00; tester 1:00, $ python3 -m unittest; \
                     docs asks: write docs/health.md, a new file of 38 lines";
         assert_eq!(line, says);
@@ -459,7 +515,7 @@ mod tests {
     fn a_question_costs_its_asker_no_time() {
         let mut scene = at_work();
         let time = |scene: &Scene, seconds| {
-            let now = scene.begun + Duration::from_secs(seconds);
+            let now = at(seconds);
             let row = scene.rows.rows.iter().find(|row| row.agent.as_str() == "docs").expect("a row");
             row.worked(now).map(|worked| worked.as_secs())
         };

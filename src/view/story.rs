@@ -90,8 +90,11 @@ impl Story {
             }
             (_, EventKind::RoutePlanned(plan)) => lines.extend(self.planned(plan)),
             (_, EventKind::PermissionAsked { detail, .. }) => {
+                // What leads to a question stands before it.
+                agent.iter().for_each(|agent| self.flush(agent, &mut lines));
                 self.asked.insert((agent.cloned(), detail.clone()), at);
             }
+            (Some(agent), EventKind::QuestionAsked { .. }) => self.flush(agent, &mut lines),
             (_, EventKind::PermissionAnswered { detail, allowed, rule, .. }) => {
                 let call = (agent.cloned(), detail.clone());
                 let after = self.asked.remove(&call).map(|asked| clock(seconds_between(asked, at)));

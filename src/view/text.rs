@@ -8,18 +8,32 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::LineStyle;
 use crate::model::printable_line;
 
+/// The space before a word, and its pieces.
+type Word<'t> = (String, Vec<(LineStyle, &'t str)>);
+
 /// A line for people. Nothing in it can be a terminal's command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Text {
     spans: Vec<(LineStyle, String)>,
     /// Where further lines begin if it is wrapped.
     hang: usize,
+    /// It is never wrapped.
+    is_verbatim: bool,
 }
 
 impl Text {
     /// A mark, with the space behind it.
     pub(crate) fn marked(style: LineStyle, mark: Mark) -> Self {
-        Self { spans: vec![(style, mark.as_str().to_owned()), (LineStyle::Plain, " ".to_owned())], hang: 2 }
+        Self {
+            spans: vec![(style, mark.as_str().to_owned()), (LineStyle::Plain, " ".to_owned())],
+            hang: 2,
+            is_verbatim: false,
+        }
+    }
+
+    /// A sentence.
+    pub(crate) fn prose(text: &str) -> Self {
+        Self { hang: 2, ..Self::default() }.plain(text)
     }
 
     /// Two spaces, in the place of a mark.
@@ -53,6 +67,11 @@ impl Text {
         self
     }
 
+    /// Never to be wrapped, such as code.
+    pub(super) fn verbatim(self) -> Self {
+        Self { is_verbatim: true, ..self }
+    }
+
     /// Where further lines begin.
     pub(super) fn hang(&self) -> usize {
         self.hang
@@ -67,6 +86,18 @@ impl Text {
         self.spans.first().is_some_and(|(_, text)| text.trim().is_empty())
     }
 
+    /// The column from which it differs from another line, and what stands there.
+    pub(super) fn changed_from(&self, other: &Self) -> (usize, Self) {
+        let is_same = |((style, text), (other_style, other)): (&(LineStyle, String), &(LineStyle, String))| {
+            // Terminals do not agree on the width of other characters.
+            let is_known = |text: &str| text.is_ascii() || Mark::ALL.iter().any(|mark| mark.as_str() == text);
+            style == other_style && text == other && is_known(text)
+        };
+        let same = self.spans.iter().zip(&other.spans).take_while(|pair| is_same(*pair)).count();
+        let column = self.spans[..same].iter().map(|(_, text)| text.width()).sum();
+        (column, Self { spans: self.spans[same..].to_vec(), ..Self::default() })
+    }
+
     pub(crate) fn width(&self) -> usize {
         self.spans.iter().map(|(_, text)| text.width()).sum()
     }
@@ -76,7 +107,7 @@ impl Text {
         if self.width() <= columns {
             return self.clone();
         }
-        let mut cut = Self { spans: Vec::new(), hang: self.hang };
+        let mut cut = Self { spans: Vec::new(), ..self.clone() };
         let mut room = columns.saturating_sub(1);
         for (style, text) in &self.spans {
             let piece = beginning_of(text, room);
@@ -91,34 +122,61 @@ impl Text {
 
     /// Lines of at most `columns`. A word that is longer, such as a path, stays whole.
     pub(crate) fn wrapped(&self, columns: usize) -> Vec<Self> {
+        if self.is_verbatim {
+            return vec![self.clone()];
+        }
         let hang = self.hang.min(columns / 2);
         let mut lines = vec![Self::default()];
-        let (mut column, mut is_begun) = (0, false);
-        for (style, text) in &self.spans {
-            let mut rest = text.as_str();
-            while !rest.is_empty() {
-                let word_at = rest.find(|c| c != ' ').unwrap_or(rest.len());
-                let (gap, from_word) = rest.split_at(word_at);
-                let (word, after) = from_word.split_at(from_word.find(' ').unwrap_or(from_word.len()));
-                let width = word.width();
-                let is_break = is_begun && !gap.is_empty() && !word.is_empty() && column + gap.len() + width > columns;
-                if is_break {
-                    lines.push(Self::default().plain(&" ".repeat(hang)));
-                    column = hang;
-                }
-                let piece = if is_break { word.to_owned() } else { format!("{gap}{word}") };
-                column += piece.width();
-                is_begun |= !word.is_empty();
-                if let Some(line) = lines.last_mut() {
-                    match line.spans.last_mut().filter(|(last, _)| last == style) {
-                        Some((_, text)) => text.push_str(&piece),
-                        None => line.spans.push((*style, piece)),
-                    }
-                }
-                rest = after;
+        let mut column = 0;
+        let (words, rest) = self.words();
+        for (number, (gap, pieces)) in words.iter().enumerate() {
+            let width: usize = pieces.iter().map(|(_, piece)| piece.width()).sum();
+            let is_break = number > 0 && column + gap.len() + width > columns;
+            if is_break {
+                lines.push(Self::default().plain(&" ".repeat(hang)));
+                column = hang;
             }
+            let Some(line) = lines.last_mut() else { break };
+            if !is_break {
+                let first = pieces.first().map(|(style, _)| *style);
+                let style = line.spans.last().map(|(last, _)| *last).filter(|last| Some(*last) == first);
+                line.push(style.unwrap_or(LineStyle::Plain), gap);
+                column += gap.len();
+            }
+            pieces.iter().for_each(|(style, piece)| line.push(*style, piece));
+            column += width;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(LineStyle::Plain, &rest);
         }
         lines
+    }
+
+    /// The words, each with the space before it, and the space behind them. A word may change its style.
+    fn words(&self) -> (Vec<Word<'_>>, String) {
+        let mut words: Vec<Word<'_>> = Vec::new();
+        let mut gap = String::new();
+        for (style, text) in &self.spans {
+            for (number, piece) in text.split(' ').enumerate() {
+                if number > 0 {
+                    gap.push(' ');
+                }
+                match words.last_mut().filter(|_| gap.is_empty()) {
+                    _ if piece.is_empty() => {}
+                    Some((_, pieces)) => pieces.push((*style, piece)),
+                    None => words.push((std::mem::take(&mut gap), vec![(*style, piece)])),
+                }
+            }
+        }
+        (words, gap)
+    }
+
+    fn push(&mut self, style: LineStyle, text: &str) {
+        match self.spans.last_mut().filter(|(last, _)| *last == style) {
+            _ if text.is_empty() => {}
+            Some((_, before)) => before.push_str(text),
+            None => self.spans.push((style, text.to_owned())),
+        }
     }
 }
 
@@ -181,10 +239,13 @@ impl Painter {
     /// One line, without spaces at its end.
     pub(crate) fn paint(self, line: &Text) -> String {
         let spans = line.spans.iter().map(|(style, text)| {
-            let text = if self.is_ascii { Mark::to_ascii(text) } else { text };
+            let text = match self.is_ascii {
+                true => Mark::to_ascii(text).replace('…', "~").replace('·', "-"),
+                false => text.clone(),
+            };
             let is_plain = *style == LineStyle::Plain || text.trim().is_empty();
             if is_plain || !self.has_colors {
-                return text.to_owned();
+                return text;
             }
             let style = style_of(*style);
             format!("{style}{text}{style:#}")
@@ -199,6 +260,8 @@ fn style_of(style: LineStyle) -> Style {
         LineStyle::Plain => Style::new(),
         LineStyle::Strong => Style::new().bold(),
         LineStyle::Faint => Style::new().dimmed(),
+        LineStyle::Emphasis => Style::new().italic(),
+        LineStyle::Code => AnsiColor::Cyan.on_default(),
         LineStyle::Good => AnsiColor::Green.on_default(),
         LineStyle::Bad => AnsiColor::Red.on_default().bold(),
         LineStyle::Warning => AnsiColor::Yellow.on_default().bold(),
@@ -246,9 +309,6 @@ impl Mark {
 
     /// The form of a span for terminals without Unicode, if it is a mark.
     pub(crate) fn to_ascii(span: &str) -> &str {
-        if span == CUT {
-            return "~";
-        }
         Self::ALL.iter().find(|mark| mark.as_str() == span).map_or(span, |mark| mark.ascii())
     }
 }
@@ -281,6 +341,13 @@ mod tests {
         // A style changes within a word.
         let line = Text::default().plain("one tw").with(LineStyle::Good, "o three");
         assert_eq!(shown(&line.wrapped(8)), ["one two", "three"]);
+        let line = Text::default().plain("one two").with(LineStyle::Good, ", three");
+        assert_eq!(shown(&line.wrapped(7)), ["one", "two,", "three"]);
+        // A space is before the change or behind it.
+        for (first, second) in [("one two ", "three"), ("one two", " three")] {
+            let line = Text::default().plain(first).with(LineStyle::Good, second);
+            assert_eq!(shown(&line.wrapped(8)), ["one two", "three"]);
+        }
     }
 
     #[test]
@@ -294,6 +361,13 @@ mod tests {
             assert!(end.width() <= columns && (columns < 1 || end.ends_with('e') || end == "…"), "{columns}: {end}");
         }
         assert_eq!(end_of("one two three", 10), "…three");
+    }
+
+    #[test]
+    fn without_unicode_nothing_of_squads_own_is_unicode() {
+        let painter = Painter { is_ascii: true, ..Painter::default() };
+        let line = Text::marked(LineStyle::Good, Mark::Good).plain("0:42 · 12k tokens").plain("…the end");
+        assert_eq!(painter.paint(&line.cut(26)), "+ 0:42 - 12k tokens~the e~");
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn status_shows_live_runs_and_their_sessions() {
     let lines = repo.squad(&["status"]).out;
     let lines: Vec<&str> = lines.lines().filter(|line| line.contains("ada ") || line.contains("rex ")).collect();
     assert!(lines[0].contains("● ada        works on claude-sonnet-4.5, 2 messages"), "{lines:?}");
-    assert_eq!(lines[1], "  rex        waits");
+    assert_eq!(lines[1], "○ rex        waits");
     let stranger = repo.squad(&["cancel", &run, "bob"]);
     assert!(stranger.code == 2 && stranger.err.contains("`bob` is not in run"), "{stranger}");
     assert!(stranger.err.contains("hint: its agents: ada and rex"), "{stranger}");

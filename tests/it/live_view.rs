@@ -115,10 +115,10 @@ fn who_is_at_work_is_seen_looked_into_and_cancelled() {
     let mut scene = Scene::of(LONG);
     assert_ne!(modes(&scene.person), scene.modes, "keys come as they are pressed");
     let client = scene.begin("allow", "@ada take your time");
-    scene.person.waits_for("> ada  active");
+    scene.person.waits_for("● ada");
     scene.person.types("\n");
     scene.person.waits_for("looking into ada; Esc goes back");
-    scene.person.waits_for("ada         Begun.");
+    scene.person.waits_for("ada    Begun.");
     scene.person.types("\u{1b}");
     scene.person.types("c");
     scene.person.waits_for("cancel the work of ada in run");
@@ -145,7 +145,7 @@ fn a_question_nobody_else_answers_waits_for_whoever_is_at_the_watch() {
     other.is_asked("ada wants to write a.txt");
     client.kill().expect("it is ours");
     client.wait().expect("it ends");
-    scene.person.waits_for("asks: wants to write a.txt");
+    scene.person.waits_for("asks: write a.txt");
     // What others are told is a moment old.
     let since = Instant::now();
     while !scene.status().contains("wants to write a.txt, a new file of 1 line") {
@@ -171,7 +171,7 @@ fn a_question_that_is_answered_at_the_watch_is_no_question_elsewhere_and_the_oth
         command.env("TERM", "xterm");
         let mut client = other.starts(command);
         other.is_asked("ada wants to write a.txt");
-        scene.person.waits_for("asks: wants to write a.txt");
+        scene.person.waits_for("asks: write a.txt");
         scene.person.types("a");
         scene.person.waits_for("y yes, once");
         match is_here {
@@ -201,7 +201,7 @@ fn the_terminal_is_given_back_however_the_watch_ends() {
     // In the middle of its end.
     let mut scene = Scene::of(LONG);
     let client = scene.begin("allow", "@ada take your time");
-    scene.person.waits_for("> ada  active");
+    scene.person.waits_for("● ada");
     signal(&scene.watch, "INT");
     assert_eq!(rest(client).1, Some(130));
     scene.ends(0);
@@ -218,7 +218,7 @@ fn a_stopped_watch_gives_the_terminal_back_and_goes_on() {
     waits_for_modes(&scene.person, raw);
     scene.person.screen.clear();
     scene.person.types("j");
-    scene.person.waits_for("> bob  idle");
+    scene.person.waits_for(">  bob  idle");
     scene.person.screen.clear();
     resize(&scene.person, 30, 40);
     signal(&scene.watch, "WINCH");

@@ -132,7 +132,7 @@ fn entries_of_a_newer_squad_are_shown_as_unknown() {
 fn status_says_what_is_going_on() {
     let repo = TestRepo::with_small_team();
     expect![[r#"
-        repo, main at 1bb374; team .squad; 0 ledger entries; REPO
+        repo, main at 1bb374; team .squad; 0 ledger entries
         ! engine     copilot is not installed   squad engines
         --- exit 0
     "#]]

@@ -254,11 +254,11 @@ fn who_asks_next_is_seen_and_another_terminal_shows_the_question() {
 
 #[test]
 fn an_interrupt_ends_a_question_and_a_dumb_terminal_shows_it() {
-    for (term, typed) in [("xterm", None), ("dumb", Some("y"))] {
+    for (term, typed) in [("xterm", None), ("dumb", Some("y")), ("", Some("y"))] {
         let repo = TestRepo::with_small_team();
         repo.write(
             "../script.toml",
-            "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"n.txt\", text = \"x\" }, { say = \"Done.\" }]\n",
+            "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"I note it.\" }, { write = \"n.txt\", text = \"x\" }, { say = \"Done.\" }]\n",
         );
         let mut person = Person::sits_down();
         let mut command = repo.command(BINARY, &repo.root());
@@ -280,7 +280,20 @@ fn an_interrupt_ends_a_question_and_a_dumb_terminal_shows_it() {
             person.screen
         );
         assert_eq!(repo.exists("n.txt"), typed.is_some());
-        assert!(term != "dumb" || !person.screen.contains('\u{1b}'), "{}", person.screen);
+        assert!(term == "xterm" || !person.screen.contains('\u{1b}'), "{}", person.screen);
+        // What leads to the question stands before it, and nobody has refused what an interrupt ended.
+        let screen = Emulator::shows(&person.screen, 80);
+        let (words, asked) = (screen.find("I note it."), screen.find("wants to write n.txt"));
+        assert!(words.is_some_and(|words| asked.is_none_or(|asked| words < asked)), "{screen}");
+        let log = repo.squad(&["log", "--json", "--limit", "1"]).out;
+        let run: Value = serde_json::from_str(&log).expect("JSON");
+        let usage = &run["runs"][0]["usage"];
+        assert_eq!(usage["refused"], 0, "{log}");
+        // The question stood for half a second at least.
+        assert!(usage["waited"].as_f64().is_some_and(|waited| waited >= 0.5), "{log}");
+        assert!(usage["waited"].as_f64() <= usage["seconds"].as_f64(), "{log}");
+        let log = repo.squad(&["log", "--json", run["runs"][0]["run"].as_str().expect("a run")]).out;
+        assert!(!log.contains("tool.denied") && !log.contains("\"allowed\":false"), "{log}");
     }
 }
 

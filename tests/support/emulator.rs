@@ -61,6 +61,7 @@ impl Emulator {
         let (count, last) = sequence.split_at(sequence.len() - 1);
         let number = count.parse().unwrap_or(1);
         match last {
+            "C" => self.column = (self.column + number).min(self.columns.saturating_sub(1)),
             "A" => self.row = self.row.saturating_sub(number),
             // From the cursor to the end of the screen.
             "J" => {

@@ -12,7 +12,7 @@ use crate::model::{
 use crate::ops::ledger::log::{RunSummary, Sum, UsageSums};
 use crate::record::{Entry, Read};
 use crate::ui::{FAINT, STRONG, Ui};
-use crate::view::{Bar, Chart, LineStyle, Mark, PastRun, Text, chart_page, counted, mark_of, used};
+use crate::view::{Bar, Chart, LineStyle, Mark, PastRun, Screen, Text, chart_page, counted, mark_of, used};
 
 /// The columns before a run's message, and the fewest that are left for it.
 const MESSAGE: usize = 20;
@@ -93,7 +93,7 @@ fn run_line(
 }
 
 fn time(run: &RunSummary) -> String {
-    if run.ended.is_some() { model::clock(run.usage.seconds as u64) } else { String::new() }
+    if run.ended.is_some() { model::clock(run.usage.worked() as u64) } else { String::new() }
 }
 
 fn size(run: &RunSummary) -> String {
@@ -120,7 +120,7 @@ pub(super) fn usage(ui: &mut Ui, sums: &UsageSums) {
             let counts = counts.map(|(count, noun)| plural(count as usize, noun)).join(", ");
             let line = Text::unmarked().with(LineStyle::Faint, name).filled(LABEL).hanging();
             let line = line.plain(&printable(&format!("{of:<width$}")));
-            ui.texts(&[line.plain(&format!("  {used}; {counts}, {}", model::clock(usage.seconds as u64)))]);
+            ui.texts(&[line.plain(&format!("  {used}; {counts}, {}", model::clock(usage.worked() as u64)))]);
         }
     }
 }
@@ -216,13 +216,16 @@ impl<'u> Page<'u> {
         let Some(told) = &mut self.told else { return };
         let rest = told.rest();
         self.ui.texts(&rest);
+        let is_terminal = self.ui.output_is_terminal();
         if let Some(answer) = told.answer() {
-            self.ui.data("");
-            self.ui.data(&printable(answer));
+            if !is_terminal {
+                self.ui.data("");
+            }
+            self.ui.answer(answer);
         }
         let Some(state) = state else { return };
         let end = told.end(state, self.ui.out_columns());
-        if end.len() > 1 {
+        if end.len() > 1 && !(is_terminal && told.answer().is_some()) {
             self.ui.data("");
         }
         self.ui.texts(&end);
@@ -371,7 +374,7 @@ fn call_and_end(tool: &str, detail: &str, end: &str) -> String {
 }
 
 fn cost(usage: &Usage) -> String {
-    format!("{:.1} s, {} in, {} out", usage.seconds, usage.input_tokens, usage.output_tokens)
+    format!("{:.1} s, {} in, {} out", usage.worked(), usage.input_tokens, usage.output_tokens)
 }
 
 /// An entry that this squad cannot show.

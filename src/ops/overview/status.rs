@@ -129,6 +129,11 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_no_time(seconds: &f64) -> bool {
+    *seconds == 0.0
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct RunStatus {
     #[serde(flatten)]
@@ -140,6 +145,9 @@ pub(crate) struct RunStatus {
     /// squad's own check of the project, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<LiveCheck>,
+    /// Seconds in which it only waited for a person.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub(crate) waited: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -178,7 +186,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let last = runs.into_iter().find(|run| run.ended.is_some());
     let lost = last.iter().filter(|last| last.status == "lost").map(|last| last.run.clone());
     let runs_lost = dead.into_iter().filter(|run| !has_ended(run)).chain(lost).map(advised).into_map();
-    let (runs_live, mut sessions) = live_runs(live);
+    let (runs_live, mut sessions) = live_runs(env, live);
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
     // What is wrong with the index is git's to say.
     let withdrawn = |folder: &String| Withdrawn::find(&repository, folder).unwrap_or_default();
@@ -294,12 +302,12 @@ fn watch_of(repository: &Repository, team: &str) -> Option<WatchStatus> {
 }
 
 /// The state that live runs report. A run that has just started may not have reported anything yet.
-fn live_runs(live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
+fn live_runs(env: &Env, live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
     let (mut runs, mut all) = (Vec::new(), Vec::new());
     let activities = activities(&live);
     for (run, activity) in live.into_iter().zip(activities) {
-        let RunActivity { step, agents, sessions, questions, check, tasks: _ } = activity.unwrap_or_default();
-        runs.push(RunStatus { run, step, agents, questions, check });
+        let RunActivity { step, agents, sessions, questions, check, person, tasks: _ } = activity.unwrap_or_default();
+        runs.push(RunStatus { run, step, agents, questions, check, waited: person.seconds(env.clock.now()) });
         all.extend(sessions);
     }
     (runs, all)

@@ -147,12 +147,12 @@ pub(crate) fn agent_named(name: &str) -> Result<Slug, Failure> {
 fn is_cancelled(live: &LiveRun, agent: &Slug) -> Result<bool, Failure> {
     let Some(activity) = activity_with(live, agent) else { return Ok(false) };
     match activity.agents.get(agent) {
-        Some(AgentState::Waiting | AgentState::WaitingQuota | AgentState::Working) => Ok(false),
         Some(AgentState::Ended(Outcome::Cancelled)) => Ok(true),
         Some(AgentState::Ended(outcome)) => {
             Err(Failure::failed(format!("{agent} has already ended in run {}: {outcome}", live.run))
                 .hint(format!("`squad cancel {}` cancels the whole run", live.run)))
         }
+        Some(_) => Ok(false),
         None => Err(not_in_run(agent, &live.run, activity.agents.keys())),
     }
 }

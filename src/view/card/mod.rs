@@ -35,10 +35,6 @@ pub(crate) struct Card {
     last: Option<Timestamp>,
     allows_all: bool,
     plan: Option<Plan>,
-    /// Since when each agent has waited for a person, and for how long all have.
-    waiting: BTreeMap<Option<Slug>, Timestamp>,
-    waits_since: Option<Timestamp>,
-    waited: u64,
     decisions: Vec<(DecisionId, String)>,
     landed: BTreeMap<DecisionId, String>,
     verdicts: BTreeMap<Slug, (Verdict, String)>,
@@ -88,8 +84,6 @@ impl Card {
             EventKind::BudgetReached { budget, .. } => self.budgets.push(format!("budget.{budget}")),
             EventKind::QuotaOpened { engine, .. } => drop(self.quotas.insert(engine.clone())),
             EventKind::QuotaClosed { engine } => drop(self.quotas.remove(engine)),
-            EventKind::PermissionAsked { .. } => self.waits(agent, at),
-            EventKind::PermissionAnswered { .. } => self.waits_no_more(agent, at),
             EventKind::DecisionLogged { decision, .. } => {
                 self.decisions.push((decision.id.clone(), decision.title.clone()));
             }
@@ -112,8 +106,7 @@ impl Card {
             }
             EventKind::RunCompleted(end) => self.end = Some(end.clone()),
             kind => {
-                if let (Some(agent), Some((_, end))) = (agent, kind.end()) {
-                    self.waits_no_more(Some(agent), at);
+                if let Some((_, end)) = kind.end().filter(|_| agent.is_some()) {
                     self.sandboxes.extend(end.sandbox);
                 }
             }
@@ -122,28 +115,15 @@ impl Card {
         self.last = self.last.max(Some(at));
     }
 
-    fn waits(&mut self, agent: Option<&Slug>, at: Timestamp) {
-        self.waits_since = self.waits_since.or(Some(at));
-        self.waiting.insert(agent.cloned(), at);
-    }
-
-    fn waits_no_more(&mut self, agent: Option<&Slug>, at: Timestamp) {
-        if self.waiting.remove(&agent.cloned()).is_some()
-            && self.waiting.is_empty()
-            && let Some(since) = self.waits_since.take()
-        {
-            self.waited += at.as_second().saturating_sub(since.as_second()).max(0).unsigned_abs();
-        }
-    }
-
     /// Seconds that the run worked, without those in which it waited for a person.
     fn seconds(&self) -> u64 {
-        let counted = self.end.as_ref().map_or(0.0, |end| end.usage.seconds);
-        let seconds = match self.first.zip(self.last) {
-            Some((first, last)) if counted <= 0.0 => last.as_second().saturating_sub(first.as_second()).max(0) as u64,
-            _ => counted as u64,
-        };
-        seconds.saturating_sub(self.waited)
+        let usage = self.end.as_ref().map(|end| &end.usage);
+        match self.first.zip(self.last) {
+            Some((first, last)) if usage.is_none_or(|usage| usage.seconds <= 0.0) => {
+                last.as_second().saturating_sub(first.as_second()).max(0).unsigned_abs()
+            }
+            _ => usage.map_or(0, |usage| usage.worked() as u64),
+        }
     }
 
     fn short(&self) -> &str {
@@ -219,7 +199,7 @@ impl Card {
                 0 => String::new(),
                 count => format!(" after {}", plural(count as usize, "rejection")),
             };
-            let waited = match self.waited {
+            let waited = match end.usage.waited as u64 {
                 0 => String::new(),
                 waited => format!(", and {} waiting for you", clock(waited)),
             };
@@ -796,20 +776,12 @@ mod tests {
     /// Two agents that wait at the same time wait once, and an agent that is gone waits no more.
     #[test]
     fn the_persons_time_is_not_the_teams() {
-        let asked = || EventKind::PermissionAsked {
-            tool: "write".to_owned(),
-            access: crate::model::Access::Write,
-            detail: "a".to_owned(),
-        };
-        let (tool, detail) = ("write".to_owned(), "a".to_owned());
-        let answered = EventKind::PermissionAnswered { tool, detail, allowed: true, rule: None, reason: None };
+        let mut end = ends(Outcome::Completed, &[]);
+        if let EventKind::RunCompleted(end) = &mut end {
+            end.usage.waited = 12.0;
+        }
         let mut card = Card::default();
-        see(&mut card, 10, Some("ada"), &asked());
-        see(&mut card, 15, Some("bob"), &asked());
-        see(&mut card, 20, Some("ada"), &answered);
-        see(&mut card, 22, Some("bob"), &EventKind::of_end(Outcome::Cancelled, End::default()));
-        see(&mut card, 23, Some("bob"), &answered);
-        see(&mut card, 30, None, &ends(Outcome::Completed, &[]));
+        see(&mut card, 30, None, &end);
         assert_eq!(lines(&card, 100)[0], "✓ completed in 2:29, and 0:12 waiting for you; run 602796");
     }
 

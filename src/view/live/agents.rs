@@ -1,20 +1,14 @@
 //! The state of a watch's agents, derived from its events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-
-use crate::model::{
-    ConnectionState, Event, EventKind, OpenQuestion, Outcome, RunId, SessionState, Slug, Usage, first_line, printable,
-};
+use crate::model::{ConnectionState, Event, EventKind, OpenQuestion, Outcome, RunId, SessionState, Slug};
 use crate::pool::standing_session_id;
-
-/// Characters kept of an agent's activity; the terminal's width may cut off more.
-const DOING: usize = 200;
+use crate::view::rows;
 
 pub(super) struct Agents {
     rows: BTreeMap<Key, Row>,
-    runs: BTreeMap<RunId, Run>,
+    runs: BTreeSet<RunId>,
     pub(super) engine: String,
     pub(super) connection: ConnectionState,
 }
@@ -34,22 +28,13 @@ pub(super) struct Row {
     pub(super) work: Option<Work>,
     /// How its last work ended.
     pub(super) ended: Option<Outcome>,
-    /// Usage of its current or last work.
-    pub(super) usage: Usage,
 }
 
 pub(super) struct Work {
     pub(super) run: RunId,
-    pub(super) step: Option<u32>,
-    pub(super) since: Timestamp,
-    pub(super) doing: String,
+    /// The same as in the terminal of the run.
+    pub(super) row: rows::Row,
     pub(super) questions: Vec<OpenQuestion>,
-}
-
-#[derive(Default)]
-pub(super) struct Run {
-    /// The number of steps in its plan.
-    pub(super) steps: usize,
 }
 
 impl Default for Agents {
@@ -66,11 +51,6 @@ impl Agents {
 
     pub(super) fn runs(&self) -> usize {
         self.runs.len()
-    }
-
-    /// The number of steps in a run's plan, if there are several.
-    pub(super) fn steps(&self, run: &RunId) -> Option<usize> {
-        self.runs.get(run).map(|run| run.steps).filter(|steps| *steps > 1)
     }
 
     /// Whether elapsed times have to be updated.
@@ -92,7 +72,7 @@ impl Agents {
     pub(super) fn note(&mut self, event: &Event) {
         match &event.kind {
             EventKind::RunStarted { .. } | EventKind::RunResumed { .. } => {
-                self.runs.insert(event.run.clone(), Run::default());
+                self.runs.insert(event.run.clone());
             }
             EventKind::ConnectionChanged { engine, state } => {
                 self.connection = *state;
@@ -100,7 +80,7 @@ impl Agents {
                     self.engine.clone_from(engine);
                 }
             }
-            _ if self.runs.contains_key(&event.run) => self.note_of_run(event),
+            _ if self.runs.contains(&event.run) => self.note_of_run(event),
             EventKind::EngineStarted { engine, version, .. } => self.engine = format!("{engine} {version}"),
             kind => {
                 if let Some(agent) = &event.agent {
@@ -142,12 +122,9 @@ impl Agents {
 
     fn note_of_run(&mut self, event: &Event) {
         match (&event.agent, &event.kind) {
-            (_, EventKind::RoutePlanned(plan)) => {
-                self.runs.entry(event.run.clone()).or_default().steps = plan.steps.len();
-            }
             (_, EventKind::StepStarted { agents }) => {
                 for agent in agents {
-                    self.begin(event, agent, None).doing = "waits for its turn".to_owned();
+                    self.begin(event, agent, None);
                 }
             }
             (_, EventKind::RunCompleted(_)) => self.end_run(&event.run),
@@ -156,14 +133,18 @@ impl Agents {
                 let asks = agent.clone().unwrap_or_else(Slug::coordinator);
                 let (question, agent, text, proposal) = (*question, agent.clone(), text.clone(), proposal.clone());
                 let question = OpenQuestion { question, agent, since: event.at, text, proposal };
-                match self.work_of(&asks, &event.run) {
-                    Some((work, _)) => work.questions.push(question),
-                    None => self.begin(event, &asks, None).questions.push(question),
-                }
+                let work = match self.has_work(&asks, &event.run) {
+                    true => self.work_of(&asks, &event.run),
+                    false => Some(self.begin(event, &asks, None)),
+                };
+                let Some(work) = work else { return };
+                work.row.see(&event.kind, event.at);
+                work.questions.push(question);
             }
             (agent, EventKind::QuestionAnswered { question }) => {
                 let asked = agent.clone().unwrap_or_else(Slug::coordinator);
-                let Some((work, _)) = self.work_of(&asked, &event.run) else { return };
+                let Some(work) = self.work_of(&asked, &event.run) else { return };
+                work.row.see(&event.kind, event.at);
                 work.questions.retain(|open| open.question != *question);
                 if agent.is_none() {
                     self.end(&asked, &event.run, None);
@@ -175,30 +156,19 @@ impl Agents {
     }
 
     fn note_of_agent(&mut self, event: &Event, agent: &Slug, kind: &EventKind) {
-        match kind {
-            EventKind::SessionSpawning { session } => {
-                self.begin(event, agent, Some((session, SessionState::Spawning))).doing = "opens a session".to_owned();
+        let session = match kind {
+            EventKind::SessionSpawning { session } => Some((session, SessionState::Spawning)),
+            EventKind::SessionCreated { session, .. } | EventKind::SessionResumed { session, .. } => {
+                Some((session, SessionState::Active))
             }
-            EventKind::SessionCreated { session, model, .. } => {
-                self.begin(event, agent, Some((session, SessionState::Active))).doing = format!("starts on {model}");
-            }
-            EventKind::SessionResumed { session, .. } => {
-                self.begin(event, agent, Some((session, SessionState::Active))).doing = "goes on".to_owned();
-            }
-            kind => {
-                if let Some((outcome, _)) = kind.end() {
-                    return self.end(agent, &event.run, Some(outcome));
-                }
-                let Some((work, usage)) = self.work_of(agent, &event.run) else { return };
-                match kind {
-                    EventKind::Usage(more) => *usage += more,
-                    kind => {
-                        if let Some(doing) = doing(kind) {
-                            work.doing = first_line(&printable(&doing), DOING);
-                        }
-                    }
-                }
-            }
+            _ => None,
+        };
+        if let Some((session, state)) = session {
+            self.begin(event, agent, Some((session, state))).row.see(kind, event.at);
+        } else if let Some((outcome, _)) = kind.end() {
+            self.end(agent, &event.run, Some(outcome));
+        } else if let Some(work) = self.work_of(agent, &event.run) {
+            work.row.see(kind, event.at);
         }
     }
 
@@ -219,20 +189,29 @@ impl Agents {
             self.rows.remove(&other);
         }
         let row = self.rows.entry(key).or_default();
-        let questions = before.or_else(|| row.work.take()).map(|work| work.questions).unwrap_or_default();
+        let before = before.or_else(|| row.work.take());
         if let Some((_, state)) = session {
             row.state = Some(state);
         }
-        (row.usage, row.ended) = (Usage::default(), None);
-        let (run, step, doing) = (event.run.clone(), event.position.step, String::new());
-        row.work.insert(Work { run, step, since: event.at, doing, questions })
+        row.ended = None;
+        row.work.insert(before.unwrap_or_else(|| Work {
+            run: event.run.clone(),
+            row: rows::Row::waiting(agent.clone(), "waits for a slot", event.at),
+            questions: Vec::new(),
+        }))
     }
 
-    fn work_of(&mut self, agent: &Slug, run: &RunId) -> Option<(&mut Work, &mut Usage)> {
+    fn has_work(&self, agent: &Slug, run: &RunId) -> bool {
+        let (own, of_run) = keys(agent, run);
+        let is_in =
+            |key| self.rows.get(key).and_then(|row: &Row| row.work.as_ref()).is_some_and(|work| work.run == *run);
+        is_in(&own) || is_in(&of_run)
+    }
+
+    fn work_of(&mut self, agent: &Slug, run: &RunId) -> Option<&mut Work> {
         let (own, of_run) = keys(agent, run);
         let is_own = self.rows.get(&own).and_then(|row| row.work.as_ref()).is_some_and(|work| work.run == *run);
-        let row = self.rows.get_mut(if is_own { &own } else { &of_run })?;
-        Some((row.work.as_mut()?, &mut row.usage))
+        self.rows.get_mut(if is_own { &own } else { &of_run })?.work.as_mut()
     }
 
     fn end(&mut self, agent: &Slug, run: &RunId, outcome: Option<Outcome>) {
@@ -265,18 +244,4 @@ impl Row {
 
 fn keys(agent: &Slug, run: &RunId) -> (Key, Key) {
     (Key { agent: agent.clone(), of: None }, Key { agent: agent.clone(), of: Some(run.clone()) })
-}
-
-fn doing(kind: &EventKind) -> Option<String> {
-    Some(match kind {
-        EventKind::MessageDelta { .. } => "is writing".to_owned(),
-        EventKind::Message { text } => text.clone(),
-        EventKind::ToolStarted { tool, detail, .. } => format!("{tool} {}", first_line(detail, DOING)),
-        EventKind::ToolCompleted { .. } => "thinks".to_owned(),
-        EventKind::CancelRequested { .. } => "is being cancelled".to_owned(),
-        EventKind::ConnectionLost { .. } => "lost its connection".to_owned(),
-        EventKind::ConnectionRestored { .. } => "is connected again".to_owned(),
-        EventKind::RouteRequested { to, wait: true, .. } => format!("waits for {to}"),
-        _ => return None,
-    })
 }

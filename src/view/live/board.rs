@@ -47,9 +47,8 @@ impl<S: Screen> Board<S> {
         self.draw(&[]);
     }
 
-    pub(super) fn draw(&mut self, block: &[String]) {
-        let lines: Vec<Text> = block.iter().map(|line| Text::default().plain(line)).collect();
-        region::draw(&lines, Painter::default());
+    pub(super) fn draw(&mut self, block: &[Text]) {
+        region::draw(block, self.screen.painter());
         self.is_drawn = !block.is_empty();
     }
 
@@ -70,9 +69,9 @@ impl<S: Screen> Board<S> {
     }
 
     /// Writes a line even while lines wait.
-    pub(super) fn write_now(&mut self, who: &str, style: LineStyle, text: &str) {
+    pub(super) fn write_now(&mut self, line: &Text) {
         self.clear();
-        self.screen.line(who, style, text);
+        self.screen.text(line);
     }
 }
 

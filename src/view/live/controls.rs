@@ -49,8 +49,8 @@ pub(super) enum Action {
     /// Show this agent's lines only.
     Inspect(Slug),
     Back,
-    /// Show the whole question that this agent asks.
-    ShowQuestion(Slug, String),
+    /// Show a whole question.
+    ShowQuestion(String),
     /// End the watch.
     End,
 }
@@ -136,7 +136,7 @@ impl Controls {
                     self.dialog = Dialog::Permission { run, question, asked };
                     return Action::Nothing;
                 }
-                let action = Action::ShowQuestion(key.agent.clone(), question.text.clone());
+                let action = Action::ShowQuestion(question.text.clone());
                 self.dialog = Dialog::Answer { run, question, before: "", text: String::new() };
                 action
             }
@@ -168,8 +168,7 @@ impl Controls {
             }
             Pressed::ShowAll => {
                 let lines: Vec<String> = asked.body().map(|line| line.to_string()).collect();
-                let asker = question.agent.clone().unwrap_or_else(Slug::coordinator);
-                action = Action::ShowQuestion(asker, format!("{}\n{}", asked.title(), lines.join("\n")));
+                action = Action::ShowQuestion(format!("{}\n{}", asked.title(), lines.join("\n")));
             }
         }
         self.dialog = Dialog::Permission { run, question, asked };

@@ -99,7 +99,7 @@ impl<'s, S: Screen> Live<'s, S> {
                 Action::UserCommand(command) => drop(inputs.commands.send(command)),
                 Action::Inspect(agent) => self.inspect(&agent),
                 Action::Back => self.back(),
-                Action::ShowQuestion(agent, question) => self.show_question(&agent, &question),
+                Action::ShowQuestion(question) => self.show_question(&question),
                 Action::End => inputs.end.notify_one(),
             },
             ViewInput::Resized => self.board().clear(),
@@ -122,34 +122,29 @@ impl<'s, S: Screen> Live<'s, S> {
         self.agents.note(event);
         let lines = self.recent.note(event);
         if self.controls.inspected.is_some() && self.controls.inspected == event.agent {
-            self.write_now(event.agent.as_ref(), &lines);
+            self.write_now(&lines);
         }
         self.controls.settle(&self.agents);
     }
 
-    fn write_now(&self, agent: Option<&Slug>, lines: &[(LineStyle, String)]) {
-        let who = agent.map_or("squad", Slug::as_str);
-        for (style, line) in lines {
-            self.board().write_now(who, *style, line);
-        }
+    fn write_now(&self, lines: &[Text]) {
+        lines.iter().for_each(|line| self.board().write_now(line));
     }
 
     fn inspect(&mut self, agent: &Slug) {
         self.board().defer();
-        self.board().write_now("squad", LineStyle::Faint, &format!("looking into {agent}; Esc goes back"));
-        let lines: Vec<(LineStyle, String)> = self.recent.lines(agent).cloned().collect();
-        self.write_now(Some(agent), &lines);
+        let title = Text::default().with(LineStyle::Faint, &format!("looking into {agent}; Esc goes back"));
+        self.write_now(&[title]);
+        let lines = self.recent.lines(agent);
+        self.write_now(&lines);
     }
 
     /// Shows a question above the dialog if that has no room for all of its lines.
-    fn show_question(&self, agent: &Slug, question: &str) {
-        let lines: Vec<&str> = question.lines().collect();
+    fn show_question(&self, question: &str) {
+        let lines: Vec<Text> = question.lines().map(|line| Text::default().plain(line)).collect();
         let size = self.board().size();
-        let is_cut = |line: &&str| Text::default().plain(line).width() >= size.columns;
-        if lines.len() > block::question_lines(size.lines) || lines.iter().any(is_cut) {
-            let lines: Vec<(LineStyle, String)> =
-                lines.into_iter().map(|line| (LineStyle::Plain, line.to_owned())).collect();
-            self.write_now(Some(agent), &lines);
+        if lines.len() > block::question_lines(size.lines) || lines.iter().any(|line| line.width() >= size.columns) {
+            self.write_now(&lines);
         }
     }
 
@@ -164,13 +159,7 @@ impl<'s, S: Screen> Live<'s, S> {
         if self.raw.is_none() || size.lines < 2 {
             return board.clear();
         }
-        let mut block = block::block(&self.agents, &self.controls, self.clock.now(), size);
-        if let Some(agent) = &self.controls.inspected {
-            let partial = block::partial_line(self.recent.partial_line(agent), size);
-            if !partial.is_empty() && block.len() + 1 < size.lines {
-                block.insert(0, partial);
-            }
-        }
+        let block = block::block(&self.agents, &self.controls, self.clock.now(), size);
         board.draw(&block);
     }
 

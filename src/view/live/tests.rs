@@ -1,25 +1,36 @@
 //! Events and keys in, text out, without a terminal.
 
 use expect_test::{Expect, expect};
+use jiff::Timestamp;
+use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
 use super::agents::Agents;
-use super::block::{block, partial_line};
+use super::block as blocks;
 use super::controls::{Action, Controls, Dialog};
 use super::recent::Recent;
 use crate::model::samples::every_kind;
 use crate::model::{
-    ConnectionState, End, EntryId, Event, EventKind, Plan, PlanKind, Position, Proposal, RunId, Slug, Tier, Usage,
+    ConnectionState, End, EntryId, Event, EventKind, Outcome, Plan, PlanKind, Position, Proposal, RunId, Slug, Tier,
+    Usage,
 };
+use crate::pool::LiveSessions;
 use crate::view::channel::UserCommand;
 use crate::view::every_kind_tests::{ESCAPES, commands, planted};
 use crate::view::keys::Key;
 use crate::view::region::Size;
+use crate::view::rows::Rows;
+use crate::view::text::Text;
 
 const WATCH: &str = "20260105-090000-0000aa";
 const RUN: &str = "20260105-090000-0000b1";
 const OTHER: &str = "20260105-090000-0000c2";
 const WIDE: Size = Size { lines: 30, columns: 120 };
+
+fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<String> {
+    let lines = blocks::block(agents, controls, now, size);
+    lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+}
 
 fn slug(name: &str) -> Slug {
     Slug::fold(name).expect("a name")
@@ -131,8 +142,8 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
-            > ada  idle
-              bob  idle
+            >  ada  idle
+               bob  idle
             rehearsal 1.0 connected; no run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
         "#]],
     );
@@ -150,10 +161,10 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
-            > ada  active     0000b1 step 1/2  shell cargo test --workspace                             1:02  12k in 987 out  $0.12
-              ada  active     0000c2  is writing                                                                               0:58
-              bob  suspended
-              zoe  waiting    0000c2  waits for its turn                                                                       0:59
+            >● ada  $ cargo test --workspace  61 s                                                              1:02    13k  0000b1
+             ● ada  I                                                                                                  0:58  0000c2
+               bob  suspended
+             ○ zoe  waits for a slot                                                                                         0000c2
             rehearsal 1.0 connected; 2 runs; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
         "#]],
     );
@@ -167,9 +178,9 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
-            > ada  idle       completed                                                                       12k in 987 out  $0.12
-              bob  spawning
-              zoe  waiting    0000c2  waits for its turn                                                                       0:59
+            >  ada  idle, completed
+               bob  spawning
+             ○ zoe  waits for a slot                                                                                         0000c2
             rehearsal 1.0 reconnecting; 2 runs; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
         "#]],
     );
@@ -187,10 +198,10 @@ fn a_small_terminal_shows_what_fits() {
         &controls,
         Size { lines: 6, columns: 48 },
         &expect![[r#"
-            > a-very-long-n…  idle
-              ada             active     0000b1 step 1/2  …
-              bob             idle
-              and 3 more
+            >  a-very-long…  idle
+             ● ada           $ cargo test --workspa…   1:02
+               bob           idle
+               and 3 more
             c cancels; a answers; ? keys; q ends
         "#]],
     );
@@ -202,10 +213,10 @@ fn a_small_terminal_shows_what_fits() {
         &controls,
         Size { lines: 6, columns: 48 },
         &expect![[r#"
-              cyd             idle
-              dan             idle
-            > eve             idle
-              and 3 more
+               cyd           idle
+               dan           idle
+            >  eve           idle
+               and 3 more
             c cancels; a answers; ? keys; q ends
         "#]],
     );
@@ -230,8 +241,8 @@ fn output_of_models_cannot_move_the_cursor() {
         &Controls::default(),
         WIDE,
         &expect![[r#"
-            > ada  active     0000b1 step 1/2  shell[U+001B][2J a[U+001B]]0;x[U+0007][U+000D]b                                 1:02
-              bob  idle
+            >● ada  shell[U+001B][2J a[U+001B]]0;x[U+0007][U+000D]b  60 s                                                      1:02
+               bob  idle
             rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
         "#]],
     );
@@ -255,13 +266,12 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-            > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
-              bob  idle
+            >! ada  asks: write a.txt, a new file of 1 line                                                                    0:02
+               bob  idle
             rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
         "#]],
     );
-    let ada = Slug::fold("ada").expect("a slug");
-    assert_eq!(controls.press(Key::Char('a'), &agents), Action::ShowQuestion(ada, asks.to_owned()));
+    assert_eq!(controls.press(Key::Char('a'), &agents), Action::ShowQuestion(asks.to_owned()));
     for key in [Key::Char('n'), Key::Backspace, Key::Char('y')] {
         assert_eq!(controls.press(key, &agents), Action::Nothing);
     }
@@ -270,8 +280,8 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-            > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
-              bob  idle
+            >! ada  asks: write a.txt, a new file of 1 line                                                                    0:02
+               bob  idle
             ada wants to write a.txt, a new file of 1 line
                  1 + x
             y yes, once, n no, or say why not: y_   (Enter answers, Esc leaves it open)
@@ -289,10 +299,10 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
-          bob  idle
-        rehearsal 1.0 connected; 1 run; the question was answered or is no longer needed
-    "#]],
+            >● ada  $ cargo test --workspace  61 s                                                                             1:01
+               bob  idle
+            rehearsal 1.0 connected; 1 run; the question was answered or is no longer needed
+        "#]],
     );
     assert_eq!(controls.press(Key::Char('a'), &agents), Action::Nothing);
     assert_eq!(controls.notice.as_deref(), Some("ada asks nothing"));
@@ -304,11 +314,11 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-        > ada          active     0000b1 step 1/2  shell cargo test --workspace                                            1:02
-          bob          idle
-          coordinator  waiting    0000b1 step 1/2  asks: Who works on it: ada, bob? [Enter: nobody]                        0:58
-        rehearsal 1.0 connected; 1 run; ada asks nothing
-    "#]],
+            >● ada          $ cargo test --workspace  61 s                                                                     1:01
+               bob          idle
+             ! coordinator  asks: Who works on it: ada, bob? [Enter: nobody]
+            rehearsal 1.0 connected; 1 run; ada asks nothing
+        "#]],
     );
     agents.note(&Event { agent: None, ..at(RUN, "", 8, EventKind::QuestionAnswered { question: 8 }) });
     assert_eq!(agents.rows().len(), 2);
@@ -337,8 +347,8 @@ fn a_permission_is_answered_with_one_key() {
         &controls,
         WIDE,
         &expect![[r#"
-            > ada  active     0000b1 step 1/2  asks: wants to write a.txt, a new file of 1 line                                1:02
-              bob  idle
+            >! ada  asks: write a.txt, a new file of 1 line                                                                    0:02
+               bob  idle
             ! ada wants to write a.txt, a new file of 1 line
                  1 + x
               y yes, once    a always for ada: writes in this project    r always in this run, for any agent
@@ -371,8 +381,8 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
         &controls,
         WIDE,
         &expect![[r#"
-            > ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
-              bob  idle
+            >● ada  $ cargo test --workspace  61 s                                                                             1:02
+               bob  idle
             cancel the work of ada in run 0000b1? y/n
             rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
         "#]],
@@ -392,8 +402,8 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
         &controls,
         WIDE,
         &expect![[r#"
-              ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
-            > bob  idle
+             ● ada  $ cargo test --workspace  61 s                                                                             1:02
+            >  bob  idle
             up, down, k, j  choose an agent
             Enter           look into it; Esc goes back
             c               cancel its work
@@ -409,25 +419,24 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
     assert_eq!(controls.press(Key::Escape, &agents), Action::Back);
 }
 
+/// Whoever is looked into says the same as in the terminal of the run, and each message once.
 #[test]
-fn a_message_in_pieces_is_shown_once() {
+fn who_is_looked_into_has_the_lines_of_the_story() {
     let mut recent = Recent::default();
-    let mut note = |kind| recent.note(&at(RUN, "ada", 5, kind)).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
-    let delta = |text: &str| EventKind::MessageDelta { text: text.to_owned() };
-    assert_eq!(note(delta("First li")), Vec::<String>::new());
-    assert_eq!(note(delta("ne.\nSec")), ["First line."]);
-    assert_eq!(note(delta("ond.")), Vec::<String>::new());
-    assert_eq!(note(EventKind::Message { text: "First line.\nSecond.".to_owned() }), ["Second."]);
-    assert_eq!(note(EventKind::Message { text: "All\nat once.".to_owned() }), ["All", "at once."]);
-    assert_eq!(note(delta("Cut o")), Vec::<String>::new());
-    assert_eq!(note(tool("shell", "ls")), ["Cut o", "shell ls"]);
-    let ada = slug("ada");
-    assert_eq!(recent.lines(&ada).count(), 6);
-    recent.note(&at(RUN, "ada", 6, delta("so far")));
-    assert_eq!(recent.partial_line(&ada), "so far");
+    let mut note = |kind| recent.note(&at(RUN, "ada", 5, kind)).iter().map(Text::to_string).collect::<Vec<_>>();
+    assert_eq!(note(EventKind::MessageDelta { text: "First".to_owned() }), Vec::<String>::new());
+    assert_eq!(note(EventKind::Message { text: "First line.\nSecond.".to_owned() }), Vec::<String>::new());
+    let denied =
+        EventKind::ToolDenied { tool: "write".to_owned(), detail: "a".to_owned(), reason: "not allowed".to_owned() };
+    let shown = ["  ada    First line.", "         Second.", "✗ ada    write a    refused: not allowed"];
+    assert_eq!(note(denied), shown);
+    assert_eq!(note(EventKind::Message { text: "Done.".to_owned() }), Vec::<String>::new());
+    let lines: Vec<String> = recent.lines(&slug("ada")).iter().map(Text::to_string).collect();
+    assert_eq!(lines, [&shown[..], &["  ada    Done."]].concat());
+    assert_eq!(recent.lines(&slug("ada")).len(), 4, "once");
 }
 
-/// Every kind × the rows, the line being written, and a dialog.
+/// Every kind × the rows, the lines of who is looked into, and a dialog.
 #[test]
 fn no_kind_lets_an_escape_sequence_into_the_block() {
     let now = "2026-01-05T09:01:05Z".parse().expect("a time stamp");
@@ -439,13 +448,124 @@ fn no_kind_lets_an_escape_sequence_into_the_block() {
             let (mut agents, mut recent, mut controls) = (at_work(), Recent::default(), Controls::default());
             let event = at(RUN, "ada", 5, planted);
             agents.note(&event);
-            recent.note(&event);
+            let lines = recent.note(&event);
             dialog.chars().for_each(|key| drop(controls.press(Key::Char(key), &agents)));
             let mut text = block(&agents, &controls, now, WIDE).join("\n");
-            text.push_str(&partial_line(recent.partial_line(&slug("ada")), WIDE));
+            lines.iter().chain(&recent.lines(&slug("ada"))).for_each(|line| text.push_str(&line.to_string()));
             assert_eq!(commands(&text), [' '; 0], "{kind:?}: {text:?}");
             shown += usize::from(text.contains("U+001B"));
         }
     }
     assert!(shown > 10, "{shown}");
+}
+
+/// What is known of an agent from its events alone.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    has_begun: bool,
+    has_ended: bool,
+    open: Vec<u64>,
+    waits_for_quota: bool,
+    is_cut_off: bool,
+}
+
+impl Known {
+    fn waits(&self) -> bool {
+        !self.has_begun || !self.open.is_empty() || self.waits_for_quota || self.is_cut_off
+    }
+
+    /// The event that a number stands for; `None`: it cannot happen now.
+    fn next(&mut self, number: usize, question: u64) -> Option<EventKind> {
+        let is_alive = self.has_begun && !self.has_ended;
+        Some(match number {
+            0 | 1 if !is_alive => {
+                *self = Self { has_begun: true, ..Self::default() };
+                if number == 0 {
+                    created("s")
+                } else {
+                    EventKind::SessionResumed { session: "s".to_owned(), seconds: 0.1, changed: false }
+                }
+            }
+            2 if is_alive => {
+                self.open.push(question);
+                self::question(question, "May I?")
+            }
+            3 => EventKind::QuestionAnswered { question: self.open.pop()? },
+            4 if !self.has_ended => {
+                self.waits_for_quota = true;
+                EventKind::QuotaWaiting { engine: "copilot".to_owned() }
+            }
+            5 => {
+                self.waits_for_quota = false;
+                EventKind::QuotaWaited {}
+            }
+            6 if is_alive => {
+                self.is_cut_off = true;
+                EventKind::ConnectionLost { reason: "gone".to_owned() }
+            }
+            7 => {
+                self.is_cut_off = false;
+                EventKind::ConnectionRestored { attempts: 1 }
+            }
+            8 => {
+                self.is_cut_off = false;
+                EventKind::MessageDelta { text: "working".to_owned() }
+            }
+            9 => tool("shell", "make"),
+            10 => EventKind::Usage(Usage { input_tokens: 7, ..Usage::default() }),
+            11 if is_alive => {
+                *self = Self { has_begun: true, has_ended: true, ..Self::default() };
+                EventKind::of_end(Outcome::Failed, End::default())
+            }
+            _ => return None,
+        })
+    }
+}
+
+proptest! {
+    /// Random events × the rows of a run, those of a watch, `squad status` and its JSON: whoever waits is not shown at
+    /// work, and whoever has ended is not shown alive.
+    #[test]
+    fn who_waits_is_not_at_work_and_who_ended_is_not_alive(
+        steps in prop::collection::vec((0..3usize, 0..12usize), 1..60),
+    ) {
+        let names = ["ada", "bob", "zoe"];
+        let (mut rows, mut agents, sessions) = (Rows::default(), rested(), LiveSessions::default());
+        let mut known: [Known; 3] = Default::default();
+        let step = EventKind::StepStarted { agents: names.map(slug).to_vec() };
+        for kind in [run_started(), planned(&names, 1), step] {
+            let event = at(RUN, "", 2, kind);
+            rows.see(&event);
+            agents.note(&event);
+            sessions.note(&event);
+        }
+        for (second, (agent, number)) in (3..).zip(steps) {
+            let Some(kind) = known[agent].next(number, u64::from(second)) else { continue };
+            let event = at(RUN, names[agent], second, kind);
+            rows.see(&event);
+            agents.note(&event);
+            sessions.note(&event);
+            let wide = Size { lines: 60, columns: 100 };
+            let of_run = rows.lines(wide, event.at).iter().map(Text::to_string).collect::<Vec<_>>();
+            let of_watch = block(&agents, &Controls::default(), event.at, wide);
+            let activity = sessions.activity();
+            let json = serde_json::to_value(&activity).expect("JSON");
+            for (name, known) in names.iter().zip(&known) {
+                let marks = |lines: &[String]| {
+                    let of = lines.iter().filter(|line| line.split_whitespace().any(|word| word == *name));
+                    of.filter_map(|line| line.chars().find(|c| "●○!".contains(*c))).collect::<String>()
+                };
+                let (of_run, of_watch) = (marks(&of_run), marks(&of_watch));
+                let state = json["agents"][name].as_str().unwrap_or_default();
+                if known.has_ended {
+                    prop_assert_eq!((of_run.as_str(), of_watch.as_str(), state), ("", "", "failed"));
+                } else if known.waits() {
+                    prop_assert!(!of_run.contains('●') && !of_watch.contains('●'), "{} {}", of_run, of_watch);
+                    prop_assert!(state.starts_with("waiting"), "{}", state);
+                } else {
+                    prop_assert_eq!((of_run.as_str(), of_watch.as_str(), state), ("●", "●", "working"));
+                }
+            }
+        }
+    }
 }

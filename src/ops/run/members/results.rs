@@ -179,8 +179,10 @@ impl RunResult {
     fn update(&mut self, activity: &RunActivity) {
         for member in self.members.iter_mut().filter(|member| member.end.is_none()) {
             // A member with entries is working until its end is recorded, even if the activity does not show it.
-            let is_at_work =
-                activity.agents.get(&member.given.id) == Some(&AgentState::Working) || member.started.is_some();
+            let state = activity.agents.get(&member.given.id);
+            let has_begun =
+                matches!(state, Some(AgentState::Working | AgentState::WaitingAnswer | AgentState::WaitingConnection));
+            let is_at_work = has_begun || member.started.is_some();
             member.status = if is_at_work { Status::Running } else { Status::Queued };
         }
     }
