@@ -102,14 +102,15 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use commands::{Arguments, Context};
 pub use env::{Clock, DamageLog, Env, Ids, Release, Streams};
 use error::{Failure, FailureKind};
-use model::printable;
+use model::{list, printable};
 use ui::{OutputOptions, Ui};
 
 /// Runs the program and returns its exit code.
 pub fn run(mut env: Env, mut streams: Streams) -> u8 {
     let name = std::ffi::OsString::from("squad");
     let arguments = std::iter::once(&name).chain(&env.arguments).cloned().collect::<Vec<_>>();
-    let plain = env.variable("TERM") == Some("dumb");
+    // A terminal without a name can do nothing.
+    let plain = matches!(env.variable("TERM"), Some("dumb" | ""));
     let ascii = plain || !is_utf8(&env);
     let colorless = plain || env.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     let arguments = match Arguments::try_parse_from(arguments) {
@@ -219,6 +220,23 @@ fn leave_checkout(env: &mut Env) {
     }
 }
 
+/// A call that lacks an argument, in words.
+fn incomplete(error: &clap::Error) -> Option<Failure> {
+    let (Some(ContextValue::Strings(missing)), Some(ContextValue::StyledStr(usage))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::Usage))
+    else {
+        return None;
+    };
+    let usage = usage.to_string();
+    let usage = usage.trim_start_matches("Usage:").trim();
+    let command = usage.split(" [").next().and_then(|usage| usage.split(" <").next()).unwrap_or(usage);
+    let command = command.split(" -").next().unwrap_or(command);
+    (error.kind() == ErrorKind::MissingRequiredArgument).then(|| {
+        Failure::usage(format!("`{command}` needs {}", list(missing)))
+            .hint(format!("{usage}; `{command} --help` says more"))
+    })
+}
+
 /// Help and version are answers; the rest are mistakes in the call.
 fn misunderstood(mut ui: Ui, error: &clap::Error, is_unquoted: bool) -> u8 {
     if !error.use_stderr() {
@@ -228,7 +246,9 @@ fn misunderstood(mut ui: Ui, error: &clap::Error, is_unquoted: bool) -> u8 {
             failure.kind.exit_code()
         });
     }
-    if ui.json() {
+    if let Some(failure) = incomplete(error) {
+        ui.failure(&failure);
+    } else if ui.json() {
         let text = error.to_string();
         let mut parts = text.trim_start_matches("error: ").split("\n\n");
         let message = parts.next().unwrap_or_default().trim_end();

@@ -6,11 +6,12 @@ mod show;
 use clap::Subcommand;
 
 use super::{Context, Ended};
-use crate::model::{Kind, Module, Rule, Status, first_line, plural, printable};
+use crate::model::{Kind, Module, Rule, Status, first_line, plural};
 use crate::ops::Project;
 use crate::ops::team::agents::{self, AgentReport, TeamReport};
 use crate::settings::Layer;
-use crate::ui::{FAINT, STRONG, Ui};
+use crate::ui::Ui;
+use crate::view::{LineStyle, Text};
 
 /// Show the team as squad reads it
 ///
@@ -91,7 +92,7 @@ fn shown(ui: &mut Ui, report: &TeamReport) {
     let model = rows.iter().filter(|(agent, ..)| agent.kind == Kind::Agent);
     let model = model.map(|(agent, ..)| agent.resolved_model.chars().count()).max().unwrap_or(0);
     for (agent, its_name, its_role) in &rows {
-        let line = format!("{:<name$}  {:<role$}  ", printable(its_name), printable(its_role));
+        let line = format!("{its_name:<name$}  {its_role:<role$}  ");
         let rest = match agent.kind {
             Kind::Agent => {
                 let routes = routes(report, agent);
@@ -101,8 +102,8 @@ fn shown(ui: &mut Ui, report: &TeamReport) {
             Kind::Human => "a person".to_owned(),
             Kind::Bot => "works elsewhere".to_owned(),
         };
-        let style = if agent.kind == Kind::Agent { STRONG } else { FAINT };
-        ui.data(&format!("{}{}", ui.out_paint(style, &line), printable(&rest)));
+        let style = if agent.kind == Kind::Agent { LineStyle::Strong } else { LineStyle::Faint };
+        ui.texts(&[Text::default().with(style, &line).hanging().plain(&rest)]);
     }
     let more = [(report.roles.len(), "role"), (report.skills.len(), "skill")];
     let more = more.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun));

@@ -1,4 +1,7 @@
 use super::{Context, Ended};
+use crate::error::Failure;
+use crate::model::list;
+use crate::ops::overview::status::status;
 use crate::ops::run::cancel::cancel;
 
 /// Cancel a run, or one agent's work in it, from another terminal
@@ -14,14 +17,22 @@ Examples:
   squad cancel 602796 tester   Cancel only tester's work in it")]
 pub(super) struct Args {
     /// The run's short or whole id, or a prefix of it
-    run: String,
+    run: Option<String>,
     /// Cancel only this agent's work
     agent: Option<String>,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let request = cancel(context.env, &context.directory, &self.run, self.agent.as_deref())?;
+        let Some(run) = self.run else {
+            let live = status(context.env, &context.directory)?.runs_live;
+            let failure = Failure::usage("`squad cancel` needs a run");
+            return Err(match live.is_empty() {
+                true => failure.hint("no run is live here"),
+                false => failure.hint(format!("live: {}", list(live.iter().map(|live| live.run.run.short())))),
+            });
+        };
+        let request = cancel(context.env, &context.directory, &run, self.agent.as_deref())?;
         if context.ui.json() {
             context.value(&request);
             return Ok(0);

@@ -17,11 +17,11 @@ impl Context<'_> {
             return;
         }
         let named = ["SQUAD_PAGER", "PAGER"].iter().find_map(|name| self.env.variables.get(*name));
-        let mut words = named.map_or("less", String::as_str).split_whitespace();
+        let mut words = words_of(named.map_or("less", String::as_str)).into_iter();
         let Some(name) = words.next().filter(|name| *name != "cat") else { return };
         let mut variables = self.env.os_variables();
         let programs = Programs::new(&self.directory, &variables);
-        let Ok(program) = programs.named(Path::new(name)) else { return };
+        let Ok(program) = programs.named(Path::new(&name)) else { return };
         programs.restrict(&mut variables);
         variables.entry("LESS".into()).or_insert_with(|| LESS.into());
         let mut command = program.command();
@@ -31,4 +31,16 @@ impl Context<'_> {
             self.ui.page_through(child);
         }
     }
+}
+
+/// As a shell splits them; none, if a quotation is not closed.
+#[cfg(unix)]
+fn words_of(line: &str) -> Vec<String> {
+    shlex::split(line).unwrap_or_default()
+}
+
+/// Backslashes are those of paths.
+#[cfg(windows)]
+fn words_of(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
 }

@@ -132,10 +132,12 @@ fn a_person_reads_long_output_in_a_pager() {
     let paged = at_a_terminal(Some("SCRIPT word"), &[]);
     assert!(paged.starts_with("paged with FRX and word\r\n# The ledger"), "{paged}");
     assert!(paged.ends_with("end of pages\r\n"), "{paged}");
+    let quoted = at_a_terminal(Some("\"SCRIPT\" 'two words'"), &[]);
+    assert!(quoted.starts_with("paged with FRX and two words\r\n# The ledger"), "{quoted}");
     let plain = at_a_terminal(Some("SCRIPT"), &["--no-pager"]);
     assert!(plain.starts_with("# The ledger"), "{plain}");
     // Without one, or with one that fails, nothing is lost.
-    for pager in ["", "cat", "nothing-of-this-name", "./pager", "false", "sh -c false"] {
+    for pager in ["", "cat", "nothing-of-this-name", "./pager", "false", "sh -c false", "less \"-F"] {
         assert_eq!(at_a_terminal(Some(pager), &[]), plain, "{pager}");
     }
     assert!(!at_a_terminal(Some("SCRIPT"), &["--json"]).contains("paged"));

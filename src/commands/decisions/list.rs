@@ -4,7 +4,8 @@ use crate::commands::{Context, Ended};
 use crate::model::{self, DecisionState, Problem, Slug, plural, printable};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::review::concerns;
-use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
+use crate::ui::{STRONG, Ui};
+use crate::view::{LineStyle, Text};
 
 /// List every decision and its state
 ///
@@ -105,16 +106,13 @@ fn list(ui: &mut Ui, all: &[ListedDecision], is_partial: bool) {
         ui.hint("squad decisions add \"Money is stored as integer cents\"");
     }
     for decision in all {
-        let id = ui.out_paint(STRONG, &format!("{:<12}", printable(decision.id.as_str())));
         let date = decision.date.as_deref().and_then(|date| date.get(..10)).unwrap_or("-");
         let by = decision.by.as_deref().unwrap_or("-");
         let (word, style) = word(decision.state);
-        let state = ui.out_paint(style, &format!("{word:<10}"));
-        ui.data(&format!(
-            "{id}  {date:<10}  {state}  {}  {}",
-            printable(&format!("{by:<12}")),
-            printable(&decision.title)
-        ));
+        let line = Text::default().with(LineStyle::Strong, &format!("{:<12}", decision.id.as_str()));
+        let line = line.with(LineStyle::Faint, &format!("  {date:<10}")).plain("  ");
+        let line = line.with(style, &format!("{word:<10}")).plain(&format!("  {by:<12}  ")).hanging();
+        ui.texts(&[line.plain(&decision.title)]);
     }
     if !all.is_empty() {
         let states = DecisionState::value_variants().iter().map(|state| {
@@ -126,13 +124,13 @@ fn list(ui: &mut Ui, all: &[ListedDecision], is_partial: bool) {
     }
 }
 
-fn word(state: DecisionState) -> (&'static str, anstyle::Style) {
+fn word(state: DecisionState) -> (&'static str, LineStyle) {
     match state {
-        DecisionState::InForce => ("in force", GOOD),
-        DecisionState::Superseded => ("superseded", FAINT),
-        DecisionState::Unlanded => ("unlanded", WARN),
-        DecisionState::Elsewhere => ("elsewhere", FAINT),
-        DecisionState::Withdrawn => ("withdrawn", BAD),
+        DecisionState::InForce => ("in force", LineStyle::Good),
+        DecisionState::Superseded => ("superseded", LineStyle::Faint),
+        DecisionState::Unlanded => ("unlanded", LineStyle::Warning),
+        DecisionState::Elsewhere => ("elsewhere", LineStyle::Faint),
+        DecisionState::Withdrawn => ("withdrawn", LineStyle::Bad),
     }
 }
 
