@@ -307,3 +307,25 @@ fn the_radar_names_what_contradicts_itself_on_the_base() {
     let radar = repo.squad(&["decisions", "radar"]);
     assert!(radar.out.starts_with("main: contradiction: both decide app/**"), "{radar}");
 }
+
+/// By the same agent, by another one, in a later run: it is one decision, on the card, in the list and in the status.
+#[test]
+fn what_agents_decide_again_is_counted_once() {
+    let repo = TestRepo::with_small_team();
+    let decides = "{ tool = \"squad_log_decision\", args = { title = \"Ports are shared\", what = \"One port.\", \
+                   why = \"Less to open.\" } }";
+    let script = format!(
+        "[[turn]]\nagent = \"ada\"\nsteps = [{decides}, {decides}, {{ say = \"Done.\" }}]\n\
+         [[turn]]\nagent = \"bob\"\nsteps = [{decides}, {{ say = \"Done.\" }}]\n"
+    );
+    for (number, message) in ["@ada @bob decide it", "@ada decide it", "@bob decide it"].iter().enumerate() {
+        let output = repo.rehearse(&script, &["--max-concurrent", "1", message]);
+        assert_eq!(output.code, 0, "{output}");
+        let counts = (output.err.matches("◆").count(), output.err.matches("  decision  ").count());
+        assert_eq!(counts, if number == 0 { (1, 1) } else { (0, 0) }, "{output}");
+        let listed = repo.squad(&["decisions", "list"]);
+        assert!(listed.err.contains("1 decision: 1 in force"), "{listed}");
+        let status = repo.squad(&["status"]);
+        assert!(!status.out.contains("decision"), "{status}");
+    }
+}

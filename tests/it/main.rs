@@ -117,6 +117,8 @@ mod runner;
 mod sandbox;
 #[cfg(unix)]
 mod sandbox_attempts;
+#[cfg(unix)]
+mod screens;
 mod scrub;
 mod scrub_places;
 mod secret_places;
