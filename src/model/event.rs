@@ -479,15 +479,6 @@ impl EventKind {
     }
 }
 
-/// The error that ended a run before any agent could begin, with the fields of every command's `{"error": …}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RunError {
-    pub(crate) kind: String,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
-    pub(crate) source: Option<String>,
-}
-
 /// How the process for one message ended, and where its output is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Exited {

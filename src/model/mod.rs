@@ -50,7 +50,7 @@ pub(crate) use claim::Claim;
 pub use damage::DamageLog;
 pub(crate) use damage::{Damage, DamageKind};
 pub(crate) use decision::{Decision, DecisionState, LegacyStatus, moment};
-pub(crate) use event::{Actor, Attachment, Event, EventKind, Exited, Keeping, NO_ENGINE, Position, RunError, Written};
+pub(crate) use event::{Actor, Attachment, Event, EventKind, Exited, Keeping, NO_ENGINE, Position, Written};
 pub(crate) use file_verdicts::{Content, FileVerdicts, JudgedFiles};
 pub(crate) use forecast::Forecast;
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, printable_line, without_hidden};
@@ -72,7 +72,7 @@ pub(crate) use plan::{CeremonyTiming, Evidence, GivenMember, Overlap, Plan, Plan
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use project_check::{ProjectCheck, command_line};
 pub(crate) use proposal::Proposal;
-pub(crate) use run_end::RunEnd;
+pub(crate) use run_end::{RunEnd, RunError};
 pub(crate) use sandbox::SandboxLevel;
 pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ContextItem, LiveCheck, ModelChoice, ModelLayer,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Forecast, IntoMap, Outcome, ProjectCheck, RunError, Slug, Usage, WorkReport};
+use super::{Forecast, IntoMap, Outcome, ProjectCheck, Slug, Usage, WorkReport};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunEnd {
@@ -43,6 +43,15 @@ impl RunEnd {
         let (rejections, stuck, check, forecast, commits, error) = Default::default();
         Self { status, agents, work, rejections, stuck, check, forecast, commits, usage, error }
     }
+}
+
+/// The error that ended a run before any agent could begin, with the fields of every command's `{"error": …}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunError {
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) source: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
