@@ -32,7 +32,7 @@ const MOST: usize = 40;
 // `{Part}` stands for what is below or for a list. `n` are the names, `e` belongs to what follows.
 const FORMS: [&str; 5] = [
     // `no merge without @rex`, `don't merge it without @rex's ok`
-    r"(?:{Denying}|\S+n't) (?:.* )?without (?P<n>[@^~#]|(?:\S+ ){0,3}&)",
+    r"(?:{Denying}|\S+n't) (?:.*? )?without (?P<n>[@^~#](?:(?: ,)?(?: and| or)? [@^~#&])*|(?:\S+ ){0,3}&)",
     // `after @rex's approval`, `get @rex's feedback`, but not `after @rex's review comments`, `apply @rex's feedback`
     r"(?P<d>)(?:{Gates} (?P<n>&) {Articles}*{Noun}(?: (?P<not>{Remarks}))?|{Wanted} (?P<m>&) {Remarks})",
     // `@rex should review it`, `and then have @rex check the result`
@@ -70,7 +70,7 @@ fn grammar(pattern: &str) -> Regex {
 static ASKS: LazyLock<Vec<Regex>> =
     LazyLock::new(|| FORMS.iter().map(|form| grammar(&format!(r"(?:^| ){form}"))).collect());
 static WORK: LazyLock<Regex> =
-    LazyLock::new(|| grammar(r"(?P<n>{Names})(?: [,:—])?(?: {AfterName})* (?P<v>[^\s@^~&#]+)(?: (?P<o>\S+))?"));
+    LazyLock::new(|| grammar(r"(?P<n>{Names})(?: [,:—])?(?: {AfterName})* (?P<v>[^\s@^~&#]+)(?: (?P<o>[^\s@^~&#]+))?"));
 static JUDGES: LazyLock<Regex> = LazyLock::new(|| grammar("^(?:{Reviews~}|(?:giv|provid|ensur)(?:e|es|ing))$"));
 static ORDER: LazyLock<Regex> = LazyLock::new(|| grammar("^(?:{AfterName} )*{Verb}"));
 static CLAUSE: LazyLock<Regex> = LazyLock::new(|| grammar(r" (?:{ClauseBegins}|[,;:(.!?—@^~&#](?: |$))"));
@@ -165,7 +165,7 @@ pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
         let asked: Vec<(Range<usize>, Range<usize>)> = asked.take(MOST).collect();
         for found in WORK.captures_iter(&line.text) {
             let names = found.name("n").map_or(0..0, |names| names.range());
-            let is_asked = asked.iter().any(|(asked, _)| asked.start == names.start);
+            let is_asked = asked.iter().any(|(asked, _)| asked.contains(&names.start));
             if !is_asked && is_authoring(&found["v"], found.name("o").map_or("", |next| next.as_str())) {
                 works.extend(line.members(team, names));
             }

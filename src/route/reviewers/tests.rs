@@ -63,6 +63,10 @@ fn whoever_reviews_is_the_reviewer() {
         ("@backend adds the endpoint. No merge without @reviewer.", "backend | reviewer"),
         ("Add an endpoint for invoices. Don't merge it without @tester's ok.", "backend | tester"),
         ("@backend adds the endpoint, then @tester gives a thumbs up", "backend | tester"),
+        ("@backend adds the endpoint. Never merge without @reviewer and @tester.", "backend | reviewer tester"),
+        ("@backend adds the endpoint, don't merge without @reviewer and @tester's ok", "backend | reviewer tester"),
+        ("Fix the endpoint, @backend, then @reviewer and @tester must sign off", "backend | reviewer tester"),
+        ("No merge without @reviewer — no merge without @tester. @backend adds it.", "backend | reviewer tester"),
         // The role alone.
         ("@backend adds the endpoint, @reviewer gives feedback", "backend | reviewer"),
         ("@backend adds the endpoint, then @reviewer makes sure it is right", "backend | reviewer"),
@@ -157,6 +161,7 @@ fn other_work_is_no_review() {
         ("@backend adds the endpoint, then @tester reviews it and adds the missing tests", "backend; tester | "),
         ("@backend adds the endpoint and @docs documents it", "backend docs | "),
         ("@backend adds the endpoint, @reviewer writes the guide for reviewers", "backend reviewer | "),
+        ("Fix the endpoint, @backend — @reviewer writes tests and reviews it", "backend reviewer | "),
         ("@backend addresses @reviewer's review comments", "backend | "),
         ("@backend apply the feedback from @reviewer", "backend | "),
         ("@backend addresses the comments from @reviewer", "backend | "),
