@@ -98,6 +98,12 @@ impl Link {
         self.notes.as_ref().and_then(|notes| notes.get(place)).ok_or_else(damaged_index)
     }
 
+    /// Whether a note is the same as another link's, wherever they are kept.
+    fn has_same(&self, place: usize, (other, at): (&Self, usize)) -> Result<bool, Failure> {
+        let [own, others] = [(self, place), (other, at)].map(|(link, place)| link.notes.as_ref()?.line(place));
+        Ok(own == others || self.note(place)?.note == other.note(at)?.note)
+    }
+
     fn ids(&self) -> &[(DecisionId, bool)] {
         self.notes.as_ref().map_or(&[], NoteIndex::ids)
     }
@@ -140,7 +146,7 @@ pub(in crate::ops) fn places(project: &Project, links: &[Link]) -> Result<Vec<(u
             }
             let same = known.entry(id).or_default();
             if !same.iter().try_fold(false, |is_known, (other, at)| {
-                Ok::<_, Failure>(is_known || links[*other].note(*at)?.note == link.note(place)?.note)
+                Ok::<_, Failure>(is_known || links[*other].has_same(*at, (link, place))?)
             })? {
                 same.push((number, place));
                 places.push((number, place));
