@@ -3,6 +3,7 @@
 //! Everything in it comes from a branch that anybody may have pushed: titles are escaped, texts are quoted, and nothing
 //! in them can mention people, link anywhere or show an image.
 
+use crate::compile::suspicion;
 use crate::model::{Decision, first_line, list, plural, printable, quote};
 use crate::ops::decisions::review::Review;
 use crate::ops::team::prompts::{Prompt, PromptChange};
@@ -108,6 +109,10 @@ fn entry(decision: &Decision, more: &str) -> String {
 
 fn line(decision: &Decision) -> String {
     let mut parts = vec![format!("`{}`", code(decision.id.as_str()))];
+    if let Some(note) = &decision.note {
+        parts.push(format!("note of knowledge: {}", note.kind.word()));
+        parts.extend(suspicion(decision, "").map(|why| format!("no agent is told it: {why}")));
+    }
     parts.extend(decision.by.as_deref().map(|by| format!("by {}", title_of(by))));
     parts.extend(decision.date.as_deref().map(|date| title_of(date.get(..10).unwrap_or(date))));
     parts.extend(decision.run.as_ref().map(|run| format!("run `{}`", code(run.as_str()))));

@@ -7,8 +7,9 @@ use crate::ops::decisions::review::{self, Range, Review};
 
 /// Show what a pull request decides
 ///
-/// Lists the decisions that BASE..HEAD adds, changes, supersedes and withdraws, what they contradict, which
-/// decisions made for these commits never landed, and how the agents' prompts change. Needs no checkout.
+/// Lists the decisions and notes of knowledge that BASE..HEAD adds, changes, supersedes and withdraws, what they
+/// contradict, which decisions made for these commits never landed, and how the agents' prompts change. Needs no
+/// checkout.
 ///
 /// Prints Markdown for a comment, or JSON with --json. Likely contradictions never fail a build.
 #[derive(clap::Args)]

@@ -14,6 +14,7 @@ use crate::review;
 pub(in crate::ops) struct TeamOfFiles {
     pub(in crate::ops) files: Files,
     team: Team,
+    notes: Vec<Decision>,
     /// Including those in decisions and configuration. None if there is no team.
     pub(in crate::ops) problems: Vec<Problem>,
 }
@@ -44,18 +45,18 @@ pub(crate) struct Prompt {
 
 impl TeamOfFiles {
     pub(in crate::ops) fn new(files: Files) -> Self {
-        let (team, mut problems) = parse::team(&files);
+        let (team, notes, mut problems) = parse::team_and_notes(&files);
         // Conflict markers in the configuration were already reported by `parse::team`.
         problems.extend(shared_problems(&files).into_iter().filter(|problem| problem.code != parse::CONFLICT));
         if files.texts.is_empty() {
             problems.clear();
         }
-        Self { files, team, problems }
+        Self { files, team, notes, problems }
     }
 
     /// As [`parse::decisions`] reads them.
     pub(in crate::ops) fn decisions(&self) -> Vec<Decision> {
-        self.team.decisions.iter().chain(&self.team.archived).cloned().collect()
+        self.team.decisions.iter().chain(&self.team.archived).chain(&self.notes).cloned().collect()
     }
 
     /// Compiled at the standard tier, without a task, the user's configuration or learnings from the ledger.
