@@ -255,15 +255,15 @@ mod tests {
         same(
             host.iter().map(line).collect(),
             expect![[r#"
-            {"ready":{}}
-            {"declined":{"reason":"it has its own --max-concurrent"}}
-            {"ask":{"id":1,"question":"Which?"}}
-            {"land":{}}
-            {"ended":{"run":"20260101-000000-abcdef","status":"completed","answer":null,"refused":0,"has_committed":false,"unlanded":null,"unrecorded":null,"error":null}}
-            {"failed":{"kind":"failed","message":"no engine","hint":null,"source":null}}
-            {"activity":{"step":null,"agents":{},"sessions":[],"questions":[]}}
-            {"done":{}}
-        "#]],
+                {"ready":{}}
+                {"declined":{"reason":"it has its own --max-concurrent"}}
+                {"ask":{"id":1,"question":"Which?"}}
+                {"land":{}}
+                {"ended":{"run":"20260101-000000-abcdef","status":"completed","answer":null,"refused":0,"has_committed":false,"unlanded":null,"unrecorded":null,"error":null}}
+                {"failed":{"kind":"failed","message":"no engine","hint":null,"source":null}}
+                {"activity":{"step":null,"agents":{},"sessions":[],"questions":[],"person":{"counted":0,"since":null}}}
+                {"done":{}}
+            "#]],
         );
         let again = |line: &[u8]| read::<FromClient>(line).is_some();
         assert!(client.iter().all(|frame| again(&to_line(frame))));
