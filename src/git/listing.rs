@@ -1,10 +1,12 @@
 //! Which files of the work tree git tracks, would add, or ignores.
 
+use std::collections::BTreeSet;
 use std::{env, path::PathBuf};
 
 use gix::index::entry::Mode;
 
 use super::{error::Error, repository::Repository, rescue::read_index};
+use crate::model::IntoSet;
 use crate::program::git_dir_at;
 
 /// Where a submodule lies.
@@ -24,10 +26,15 @@ pub(crate) struct StagedMoves {
 impl Repository {
     /// The files of the work tree that git tracks or would add, as `/` paths from its root.
     pub(crate) fn listed_files(&self) -> Result<Vec<String>, Error> {
-        let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-        let listed = self.call(&list).succeed()?.stdout;
-        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect())
+        let listed = |kinds: &[&str]| -> Result<BTreeSet<String>, Error> {
+            let output = self.call(&[&["ls-files", "-z"], kinds].concat()).succeed()?.stdout;
+            let names = output.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+            Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).into_set())
+        };
+        // Git lists a tracked file that is no longer there.
+        let deleted = listed(&["--deleted"])?;
+        let there = listed(&["--cached", "--others", "--exclude-standard"])?;
+        Ok(there.into_iter().filter(|path| !deleted.contains(path)).collect())
     }
 
     /// The submodules, and those in them.
