@@ -81,7 +81,7 @@ pub(super) fn outcome(report: &Report) -> String {
     }
 }
 
-/// The command that commits what was only written.
+/// The command that adds what was only written.
 pub(super) fn to_add(report: &Report) -> String {
     let folder = |path: &String| {
         let end = [".squad/", ".ai-team/"].into_iter().find_map(|name| Some(path.find(name)? + name.len() - 1));
@@ -89,7 +89,11 @@ pub(super) fn to_add(report: &Report) -> String {
     };
     let paths = report.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
     let folders: BTreeSet<String> = paths.map(folder).into_set();
-    format!("git add {}", folders.into_iter().collect::<Vec<_>>().join(" "))
+    let add = format!("git add {}", folders.into_iter().collect::<Vec<_>>().join(" "));
+    match &report.ignored {
+        Some(path) => format!("delete the rule that `git check-ignore -v {path}` names; then {add}"),
+        None => add,
+    }
 }
 
 /// The beginning of a commit's id, as people write it.

@@ -71,6 +71,9 @@ pub(crate) struct Report {
     /// Why the files were written and not committed.
     #[serde(skip)]
     pub(crate) uncommitted: Option<String>,
+    /// A written file that git ignores.
+    #[serde(skip)]
+    pub(crate) ignored: Option<String>,
 }
 
 /// The answer of a command that changes files: what it has to say itself, and the report of its change.
@@ -189,7 +192,9 @@ impl Change {
     /// Commits it, or only writes it where a commit is not wanted or not possible.
     pub(crate) fn apply_somehow(&self, env: &Env, repository: &Repository, commits: bool) -> Result<Report, Failure> {
         let mut report = self.report(WriteMode::Commit);
-        report.uncommitted = match (commits, self.ignored_file(repository)?) {
+        let ignored = self.ignored_file(repository)?;
+        report.ignored = ignored.map(str::to_owned);
+        report.uncommitted = match (commits, ignored) {
             (false, _) => Some("--no-commit".to_owned()),
             (true, Some(path)) => Some(format!("git ignores {path}")),
             (true, None) => match self.land(env, repository) {
