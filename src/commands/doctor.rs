@@ -68,7 +68,7 @@ impl Args {
 fn without_team(context: &mut Context<'_>) {
     if !context.ui.json() {
         let ready = doctor::ready_engines(context.env, &context.directory);
-        let lines = ready.iter().map(|name| well("engine", &format!("{name} is ready")));
+        let lines = ready.iter().map(|state| well("engine", state));
         context.ui.texts(&lines.collect::<Vec<_>>());
     }
 }

@@ -2,16 +2,16 @@ use super::{Context, Ended};
 use crate::error::FailureKind;
 use crate::model::{list, printable};
 use crate::ops::Workspace;
-use crate::ops::team::engines::{self, Report};
+use crate::ops::team::engines::{self, Readiness, Report};
 use crate::ops::team::prove;
-use crate::ui::{BAD, GOOD, STRONG, Ui};
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 use crate::view::{LineStyle, Mark, Text};
 
 /// List the engines and whether they are ready
 ///
 /// Starts each engine and tries your MCP servers. With NAME or `-v`, shows its version, its protocol, who is logged in, and
-/// what holds for its agents' writes and commands, with and without `--permissions allow`. Exits with 4 when the engine in
-/// use is not ready. `squad help engines` says more.
+/// what holds for its agents' writes and commands, with and without `--permissions allow`. An engine of which squad cannot
+/// ask whether it is logged in is `installed`. Exits with 4 when the engine in use is not ready. `squad help engines` says more.
 ///
 /// With `--prove`, runs NAME's program against a model inside squad, in a throw-away home and repository, without a login: a
 /// minute in which it is asked to do what is refused, killed and resumed. What was seen is kept
@@ -46,7 +46,7 @@ impl Args {
                 false => ui.texts(&listed(&reports, scope)),
             }
         }
-        let is_usable = reports.iter().all(|report| report.ready || !report.chosen);
+        let is_usable = reports.iter().all(|report| report.ready.is_usable() || !report.chosen);
         Ok(if is_usable { 0 } else { FailureKind::Engine.exit_code() })
     }
 }
@@ -90,20 +90,24 @@ fn listed(reports: &[Report], scope: &str) -> Vec<Text> {
     };
     let width = there.iter().map(|report| label(report).chars().count()).max().unwrap_or_default();
     let line = |report: &&Report| {
-        let (style, mark) = if report.ready { (LineStyle::Good, Mark::Good) } else { (LineStyle::Bad, Mark::Bad) };
+        let (style, mark) = match report.ready {
+            Readiness::Ready => (LineStyle::Good, Mark::Good),
+            Readiness::Installed => (LineStyle::Warning, Mark::Attention),
+            Readiness::NotReady => (LineStyle::Bad, Mark::Bad),
+        };
+        let is_usable = report.ready.is_usable();
         let line = Text::marked(style, mark).with(LineStyle::Strong, &label(report)).filled(2 + width).plain("  ");
         let disobeys = report.proved.as_ref().is_some_and(|proved| !proved.disobeyed.is_empty());
         let state = match &report.problem {
-            _ if report.ready && disobeys => "does what it is told not to do",
-            _ if report.ready && report.proved.is_some() => "ready, proved",
-            _ if report.ready => "ready",
-            Some(problem) => problem,
-            None => "not ready",
+            _ if is_usable && disobeys => "does what it is told not to do",
+            _ if report.ready == Readiness::Ready && report.proved.is_some() => "ready, proved",
+            Some(problem) if !is_usable => problem,
+            _ => report.ready.name(),
         };
         let used = if report.chosen { "in use, " } else { "" };
         let hint = match &report.hint {
-            Some(hint) if !report.ready => hint.clone(),
-            _ if report.ready && !report.chosen => format!("squad config set{scope} engine.name {}", report.name),
+            Some(hint) if !is_usable => hint.clone(),
+            _ if is_usable && !report.chosen => format!("squad config set{scope} engine.name {}", report.name),
             _ => String::new(),
         };
         line.hanging().plain(&format!("{used}{state}")).with(LineStyle::Faint, &format!("   {hint}"))
@@ -119,7 +123,12 @@ fn listed(reports: &[Report], scope: &str) -> Vec<Text> {
 
 fn shown(ui: &mut Ui, report: &Report) {
     let name = ui.out_paint(STRONG, &format!("{:<13}", report.name));
-    let state = if report.ready { ui.out_paint(GOOD, "ready") } else { ui.out_paint(BAD, "not ready") };
+    let paint = match report.ready {
+        Readiness::Ready => GOOD,
+        Readiness::Installed => FAINT,
+        Readiness::NotReady => BAD,
+    };
+    let state = ui.out_paint(paint, report.ready.name());
     let chosen = if report.chosen { ", the one in use" } else { "" };
     ui.data(&format!("{name} {state}{chosen}"));
     let protocol = report.protocol.map(|version| {

@@ -54,7 +54,7 @@ pub(crate) struct EngineProfile {
     pub(crate) own_tools: Option<bool>,
     /// How to install the program.
     pub(crate) install: Option<String>,
-    /// How to log in. Without it, squad does not look for a login.
+    /// How to log in. Without it, a login that is not seen may be there.
     pub(crate) login: Option<String>,
     /// Arguments with which the program exits with 0 if it is logged in.
     pub(crate) login_check: Option<Vec<String>>,

@@ -354,7 +354,7 @@ fn the_engines_are_listed_with_what_governs_them() {
     let mine = &engines[10];
     assert_eq!(
         (&mine["chosen"], &mine["ready"], &mine["version"]),
-        (&true.into(), &true.into(), &"my-agent 1.2.3".into())
+        (&true.into(), &Value::Null, &"my-agent 1.2.3".into())
     );
     assert_eq!(mine["governed"]["otherwise"], "its own strictest mode (`--safe`)");
     let can = |engine: usize, what: &str| engines[engine]["can"][what].as_bool().expect("it is said");
@@ -404,6 +404,42 @@ fn a_missing_login_is_told_apart_from_a_missing_program() {
         let absent = report(&repo);
         assert!(absent["problem"].as_str().is_some_and(|why| why.contains("is not installed")), "{absent}");
         assert_eq!((&absent["installed"], &absent["ready"]), (&json!(false), &json!(false)), "{absent}");
+    }
+}
+
+/// An engine that cannot be asked for its login is installed, and not ready, wherever that is told.
+#[test]
+fn an_engine_without_a_login_that_is_seen_is_only_installed() {
+    let auth = "../home/.local/share/opencode/auth.json";
+    for (engine, files, variable, is_seen) in [
+        ("cursor", &[][..], None, false),
+        ("cursor", &[], Some("CURSOR_API_KEY"), true),
+        ("opencode", &[], None, false),
+        ("opencode", &[(auth, "{}")], None, false),
+        ("opencode", &[(auth, "{\"a\": {\"type\": \"api\"}}")], None, true),
+        ("opencode", &[], Some("OPENAI_API_KEY"), true),
+        ("copilot-print", &[], None, false),
+        ("mine", &[], None, false),
+    ] {
+        let own = if engine == "mine" { "args = [\"{prompt}\"]\n" } else { "" };
+        let settings = format!("[engine]\nname = \"{engine}\"\n[engines.{engine}]\nprogram = \"my-agent\"\n{own}");
+        let mut repo = world("#!/bin/sh\necho 1.0\n", &settings);
+        files.iter().for_each(|(path, text)| repo.write(path, text));
+        variable.into_iter().for_each(|name: &str| drop(repo.variables.insert(name.to_owned(), "key".to_owned())));
+        let output = squad(&repo, &["engines", engine, "--json"]);
+        let found: Value = serde_json::from_str(&output.out).expect("JSON");
+        let expected = if is_seen { json!(true) } else { Value::Null };
+        assert_eq!((&found["engines"][0]["ready"], output.code), (&expected, 0), "{engine} {files:?}: {output}");
+        let said = [&["engines"][..], &["engines", engine]].map(|arguments| squad(&repo, arguments).out);
+        for said in said {
+            let line = said.lines().find(|line| line.contains(&format!("{engine} "))).expect("a line");
+            assert_eq!(line.contains("ready"), is_seen, "{line}");
+            assert_eq!(line.contains("installed; squad cannot ask whether it is logged in"), !is_seen, "{line}");
+        }
+        // Nothing is wrong with it either.
+        let doctor = squad(&repo, &["doctor"]);
+        assert!(!doctor.to_string().contains("engine-not-ready"), "{doctor}");
+        assert_eq!(doctor.to_string().contains("1.0 is ready"), is_seen, "{doctor}");
     }
 }
 

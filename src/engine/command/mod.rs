@@ -241,21 +241,30 @@ pub(crate) async fn version(profile: &Profile, program: &Program, variables: &Va
     is_success.then(|| first_line(line, 100))
 }
 
-/// Fails if the program says that it is not logged in, or has nothing that a login leaves. Nobody can know whether a
-/// login still holds before it is used.
+/// Whether a login is seen. Fails if the program says that it has none, or has nothing that a login leaves. Nobody can
+/// know whether a login still holds before it is used.
 pub(crate) async fn require_login(
     profile: &Profile,
     program: &Program,
     variables: &Variables,
-) -> Result<(), EngineError> {
-    let Some(login) = profile.login.as_ref().filter(|login| !login.is_unnecessary(variables)) else { return Ok(()) };
-    // A program that does not answer may be logged in.
-    let is_logged_in = match login.check.is_empty() {
-        true => false,
-        false => asked(profile, program, variables, &login.check).await.is_none_or(|(is_success, _)| is_success),
+) -> Result<bool, EngineError> {
+    let Some(login) = &profile.login else { return Ok(false) };
+    if login.is_unnecessary(variables) {
+        return Ok(true);
+    }
+    let asked = match login.check.is_empty() {
+        true => None,
+        false => asked(profile, program, variables, &login.check).await,
     };
-    let reason = format!("{} is installed, but not logged in", profile.name);
-    if is_logged_in { Ok(()) } else { Err(EngineError::Unauthenticated { reason, hint: login.how.clone() }) }
+    match (asked, &login.how) {
+        (Some((true, _)), _) => Ok(true),
+        // A program that does not answer may be logged in.
+        (None, how) if how.is_none() || !login.check.is_empty() => Ok(false),
+        (_, how) => {
+            let reason = format!("{} is installed, but not logged in", profile.name);
+            Err(EngineError::Unauthenticated { reason, hint: how.clone().unwrap_or_default() })
+        }
+    }
 }
 
 /// Whether the program succeeds with these arguments, and its output. It runs in an empty folder, where no repository

@@ -70,9 +70,15 @@ pub(crate) struct Profile {
 /// How to find out whether a program is logged in. See [`EngineProfile`].
 #[derive(Clone, Debug)]
 pub(super) struct Login {
-    pub(super) how: String,
+    /// `None`: what is not seen may be there.
+    pub(super) how: Option<String>,
     pub(super) check: Vec<String>,
     by: Vec<String>,
+}
+
+fn login(how: Option<String>, check: Option<Vec<String>>, by: Option<Vec<String>>) -> Option<Login> {
+    let is_known = how.is_some() || check.is_some() || by.is_some();
+    is_known.then(|| Login { how, check: check.unwrap_or_default(), by: by.unwrap_or_default() })
 }
 
 impl Login {
@@ -185,11 +191,7 @@ impl Profile {
             reads: fields.reads.unwrap_or_default(),
             trusts_repository: fields.trust_repository.unwrap_or(false),
             install: fields.install,
-            login: fields.login.map(|how| Login {
-                how,
-                check: fields.login_check.unwrap_or_default(),
-                by: fields.login_by.unwrap_or_default(),
-            }),
+            login: login(fields.login, fields.login_check, fields.login_by),
             tools: fields.tools.map(|way| ServedTools { way, has_own: has_own_tools }),
             loopback: fields.loopback,
         })
@@ -283,7 +285,7 @@ impl Profile {
 
     /// How to log in, for people.
     pub(in crate::engine) fn login_hint(&self) -> Option<&str> {
-        self.login.as_ref().map(|login| login.how.as_str())
+        self.login.as_ref()?.how.as_deref()
     }
 
     /// Whether it can act without squad's tools.

@@ -94,7 +94,7 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
     env.damage.activity().begin("asking the engines");
     let (found, governed, ready) = engines(env, &project)?;
     problems.extend(found);
-    well.extend(ready.into_iter().map(|name| ("engine", format!("{name} is ready"))));
+    well.extend(ready.into_iter().map(|state| ("engine", state)));
     let (level, found) = bounds(env, &project);
     problems.extend(found);
     let proof = match proves {
@@ -123,15 +123,16 @@ fn team(project: &Project) -> String {
     format!("{members}, {routes}, {decisions} in force")
 }
 
-/// The engines in use that are ready, where there is no team to look at.
+/// The state of the engines that can be used, where there is no team to look at.
 pub(crate) fn ready_engines(env: &Env, directory: &Path) -> Vec<String> {
     let reports = engines::check(env, directory, None).unwrap_or_default();
-    reports.iter().filter(|report| report.ready).map(engine_name).collect()
+    reports.iter().filter_map(usable).collect()
 }
 
-fn engine_name(report: &engines::Report) -> String {
+/// `copilot 1.0.102 is ready`
+fn usable(report: &engines::Report) -> Option<String> {
     let version = report.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-    format!("{}{version}", report.name)
+    report.ready.is_usable().then(|| format!("{}{version} is {}", report.name, report.ready.name()))
 }
 
 /// Which level of the sandbox the system has; `None`: no run can start.
@@ -260,7 +261,7 @@ fn path(env: &Env, project: &Project) -> Vec<Finding> {
     folders.map(note).collect()
 }
 
-/// Problems, what governs each engine, and those that are ready.
+/// Problems, what governs each engine, and the state of those that can be used.
 type EngineFindings = (Vec<Finding>, BTreeMap<String, Governed>, Vec<String>);
 
 /// Tries the engines that the team uses.
@@ -278,9 +279,9 @@ fn engines(env: &Env, project: &Project) -> Result<EngineFindings, Failure> {
     let (mut found, mut governed, mut ready) = (Vec::new(), BTreeMap::new(), Vec::new());
     for report in engines::check_used(env, project, None)? {
         let name = &report.name;
-        ready.extend(report.ready.then(|| engine_name(&report)));
+        ready.extend(usable(&report));
         governed.extend(report.governed.map(|governed| (name.clone(), governed)));
-        if !report.ready {
+        if !report.ready.is_usable() {
             let message = report.problem.unwrap_or_else(|| "the engine is not ready".to_owned());
             found.push(at(name, Severity::Error, "engine-not-ready", message, report.hint));
         }

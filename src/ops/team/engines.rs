@@ -97,7 +97,7 @@ pub(crate) fn until_ready(env: &Env, directory: &Path, settings: &Settings) -> R
     let is_other = |name: &String| name != usual && EngineKind::parse(name) != Some(EngineKind::Rehearsal);
     let mut reports: Vec<Report> = Vec::new();
     for name in std::iter::once(usual.clone()).chain(names(settings).into_iter().filter(is_other)) {
-        if reports.last().is_some_and(|last| last.ready) {
+        if reports.last().is_some_and(|last| last.ready == Readiness::Ready) {
             break;
         }
         reports.push(runtime.block_on(report(&name, (env, &known), None, directory, settings)));
@@ -566,6 +566,39 @@ impl std::fmt::Display for Proved {
     }
 }
 
+/// Whether an engine can be used, as far as that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Ready,
+    /// It is installed, and whether it is logged in cannot be asked.
+    Installed,
+    #[default]
+    NotReady,
+}
+
+impl Readiness {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Installed => "installed; squad cannot ask whether it is logged in",
+            Self::NotReady => "not ready",
+        }
+    }
+
+    /// Nothing is known that keeps it from being used.
+    pub(crate) fn is_usable(self) -> bool {
+        self != Self::NotReady
+    }
+}
+
+/// As `true` and `false`; `null`: not known.
+impl Serialize for Readiness {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let known = (*self != Self::Installed).then_some(*self == Self::Ready);
+        known.serialize(serializer)
+    }
+}
+
 /// The result of checking an engine.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
@@ -574,7 +607,7 @@ pub(crate) struct Report {
     /// Whether the settings select it.
     pub(crate) chosen: bool,
     pub(crate) installed: bool,
-    pub(crate) ready: bool,
+    pub(crate) ready: Readiness,
     pub(crate) program: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) protocol: Option<u64>,
@@ -615,13 +648,11 @@ pub(crate) fn check(env: &Env, directory: &Path, only: Option<&str>) -> Result<V
 /// Only its server mode says whether the Copilot CLI is logged in.
 fn share_login(reports: &mut [Report]) {
     let of_server = reports.iter().find(|report| report.name == EngineKind::Copilot.name() && report.program.is_some());
-    let Some((problem, hint)) =
-        of_server.filter(|report| !report.ready).map(|of| (of.problem.clone(), of.hint.clone()))
-    else {
+    let Some((ready, problem, hint)) = of_server.map(|of| (of.ready, of.problem.clone(), of.hint.clone())) else {
         return;
     };
-    for report in reports.iter_mut().filter(|report| report.name == "copilot-print" && report.ready) {
-        (report.ready, report.problem, report.hint) = (false, problem.clone(), hint.clone());
+    for report in reports.iter_mut().filter(|report| report.name == "copilot-print" && report.installed) {
+        (report.ready, report.problem, report.hint) = (ready, problem.clone(), hint.clone());
     }
 }
 
@@ -656,7 +687,7 @@ async fn report(
                 Proved::of(known, name, || Started { program: None, profile: String::new() }),
                 Some(env!("CARGO_PKG_VERSION").to_owned()),
             );
-            Report { installed: true, ready: true, version, proved, ..report }
+            Report { installed: true, ready: Readiness::Ready, version, proved, ..report }
         }
         Some(EngineKind::Copilot) => copilot_report(report, (env, known), project, directory, settings).await,
         None => match profile(name, settings) {
@@ -724,7 +755,7 @@ async fn copilot_report(
     if options.provider.is_none() && !account.authenticated {
         return report.with_problem(&copilot::unauthenticated(&account));
     }
-    (report.installed, report.ready) = (true, true);
+    (report.installed, report.ready) = (true, Readiness::Ready);
     report.models = probe.models.unwrap_or_default();
     report
 }
@@ -752,7 +783,8 @@ async fn profile_report(
             });
             report.program = Some(program.path().display().to_string());
             match login {
-                Ok(()) => Report { installed: true, ready: true, ..report },
+                Ok(true) => Report { installed: true, ready: Readiness::Ready, ..report },
+                Ok(false) => Report { installed: true, ready: Readiness::Installed, ..report },
                 Err(error) => report.with_problem(&error),
             }
         }

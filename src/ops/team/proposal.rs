@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::engines;
+use super::engines::{self, Readiness};
 pub(crate) use super::survey::Fact;
 use super::survey::Survey;
 use crate::env::Env;
@@ -156,17 +156,18 @@ fn engine(env: &Env, directory: &Path) -> Result<(Option<String>, Fact), Failure
     let settings = own_settings(env);
     let usual = &settings.engine.name;
     let reports = engines::until_ready(env, directory, &settings)?;
-    let ready = reports.last().filter(|last| last.ready);
+    let ready = reports.last().filter(|last| last.ready == Readiness::Ready);
     let Some(found) = ready.or_else(|| reports.iter().find(|report| report.installed)) else {
         let source = "not installed: `squad engines` shows how".to_owned();
         return Ok((None, Fact { value: usual.clone(), source }));
     };
     let is_other = found.name != *usual;
+    let state = found.ready.name();
     let source = match found.complaint() {
-        Some(complaint) if !found.ready => complaint,
-        _ if is_other && reports[0].installed => format!("ready; {usual} is not"),
-        _ if is_other => format!("ready; {usual} is not installed"),
-        _ => "ready".to_owned(),
+        Some(complaint) if found.ready == Readiness::NotReady => complaint,
+        _ if is_other && reports[0].installed => format!("{state}; {usual} is not ready"),
+        _ if is_other => format!("{state}; {usual} is not installed"),
+        _ => state.to_owned(),
     };
     Ok((is_other.then(|| found.name.clone()), Fact { value: found.name.clone(), source }))
 }
