@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::change::{outcome, to_add};
@@ -9,7 +10,7 @@ use crate::ops::change::Report;
 use crate::ops::team::fit::capitalized;
 use crate::ops::team::init::{self, Installed, Options};
 use crate::ops::team::preset::Preset;
-use crate::ops::team::proposal::{Fact, Line, Proposal, YOURS, check_of};
+use crate::ops::team::proposal::{Fact, Kind, Line, Proposal, YOURS};
 use crate::ops::team::trust::{self, Unit};
 use crate::ops::team::{engines, fit};
 use crate::ops::{Workspace, own_settings};
@@ -134,7 +135,8 @@ impl Args {
                 if report.commit.is_none() {
                     ui.hint(&format!("{} && git commit -m \"Add a squad\"", to_add(&report)));
                 }
-                next_steps(ui, &files, proposal.check.is_some() && !approves);
+                let kind = proposal.kind.as_ref().map(|kind| kind.value);
+                next_steps(ui, &files, kind, proposal.check.is_some() && !approves);
             }
         }
         Ok(0)
@@ -156,15 +158,19 @@ fn show(ui: &mut Ui, proposal: &Proposal) {
         ui.say(&format!("  {name:<9} {}  {source}", printable_line(&value)));
     }
     let missing = proposal.missing().join(", ");
-    ui.say(&format!("  {:<9} {missing}: write them in .squad/team.md", "missing"));
+    if !missing.is_empty() {
+        ui.say(&format!("  {:<9} {missing}: write them in .squad/team.md", "missing"));
+    }
 }
 
 /// Asks whether to write, until the answer is yes or no. Any line can be changed before.
 fn agreed(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>) -> Result<bool, Failure> {
-    const CHANGES: &str = "p purpose, s stack, c checks, f folders, t team, e engine";
+    const CHANGES: &str = "p purpose, u users, k kind, s stack, c checks, f folders, t team, e engine";
     loop {
         let known = |answer: &str| match answer.trim().to_lowercase().as_str() {
-            answer @ ("y" | "yes" | "n" | "no" | "p" | "s" | "c" | "f" | "t" | "e") => Ok(answer.to_owned()),
+            answer @ ("y" | "yes" | "n" | "no" | "p" | "u" | "k" | "s" | "c" | "f" | "t" | "e") => {
+                Ok(answer.to_owned())
+            }
             _ => Err(Failure::usage("y writes it, n writes nothing; to change a line:").hint(CHANGES)),
         };
         let approves = if proposal.check.is_some() { " (approves the check too)" } else { "" };
@@ -177,49 +183,76 @@ fn agreed(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>)
     }
 }
 
-/// Asks for another value of one line; `-` leaves the line out.
+/// Asks for another value of one line; `-` leaves the line out, and the value that is there changes nothing.
 fn change(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>, key: &str) -> Result<(), Failure> {
-    let fact = |value: String| Fact { value, source: YOURS.to_owned() };
-    let plain = |answer: &str| Ok(first_line(&without_hidden(answer.to_owned()), 400));
-    let shown = |fact: &Option<Fact>| fact.as_ref().map_or_else(|| "-".to_owned(), |fact| fact.value.clone());
-    let items = |answer: String| -> Vec<String> {
-        let items = answer.split(',').map(|item| item.trim().to_owned());
-        items.filter(|item| !item.is_empty() && item != "-").collect()
+    let text = |ui: &mut Ui, question: &str, fact: &Option<Fact>| -> Result<Option<Option<Fact>>, Failure> {
+        let now = fact.as_ref().map_or("-", |fact| fact.value.as_str());
+        let plain = |answer: &str| Ok(first_line(&without_hidden(answer.to_owned()), 400));
+        let answer = checked(ui, &format!("{question} (- for none)"), now, plain)?;
+        let is_new = answer != now;
+        Ok(is_new.then(|| Some(answer).filter(|answer| answer != "-").map(yours)))
     };
+    let shown = |items: &[String]| if items.is_empty() { "-".to_owned() } else { items.join(", ") };
     match key {
         "p" => {
-            let answer = checked(ui, "What is the project for?", &shown(&proposal.purpose), plain)?;
-            proposal.purpose = Some(answer).filter(|answer| answer != "-").map(fact);
+            proposal.purpose =
+                text(ui, "What is the project for?", &proposal.purpose)?.unwrap_or(proposal.purpose.take())
         }
+        "u" => proposal.users = text(ui, "Who uses it?", &proposal.users)?.unwrap_or(proposal.users.take()),
         "s" => {
-            let answer = checked(ui, "Which languages and frameworks?", &shown(&proposal.stack), plain)?;
-            proposal.stack = Some(answer).filter(|answer| answer != "-").map(fact);
+            proposal.stack =
+                text(ui, "Which languages and frameworks?", &proposal.stack)?.unwrap_or(proposal.stack.take());
+        }
+        "k" => {
+            let now = proposal.kind.as_ref().map(|kind| kind.value);
+            let known = list(Kind::ALL.map(Kind::word));
+            let question = format!("What is it? {known} (- for none of them)");
+            let kind = checked(ui, &question, now.map_or("-", Kind::word), |answer| match answer.trim() {
+                "-" => Ok(None),
+                word => match Kind::ALL.into_iter().find(|kind| kind.word() == word) {
+                    None => Err(Failure::usage(format!("`{word}` is no kind")).hint(format!("there are {known}"))),
+                    kind => Ok(kind),
+                },
+            })?;
+            if kind != now {
+                proposal.set_kind(kind);
+            }
         }
         "c" => {
-            let now: Vec<&str> = proposal.checks.iter().map(|check| check.value.as_str()).collect();
-            let now = if now.is_empty() { "-".to_owned() } else { now.join(", ") };
-            let answer = checked(ui, "Which commands build and test it?", &now, plain)?;
-            proposal.checks = items(answer.replace('`', "")).into_iter().map(fact).collect();
-            proposal.check = check_of(proposal.checks.iter().cloned());
+            let now: Vec<String> = proposal.checks.iter().map(|check| check.value.clone()).collect();
+            let question = "Which commands build and test it? (- for none)";
+            let answer = checked(ui, question, &shown(&now), |answer| Ok(items(&answer.replace('`', ""))))?;
+            if answer != now {
+                proposal.set_checks(answer.into_iter().map(yours).collect());
+            }
         }
         "f" => {
-            let now: Vec<String> = proposal.owners.iter().map(|(path, owner)| format!("{path} {owner}")).collect();
-            let now = if now.is_empty() { "-".to_owned() } else { now.join(", ") };
-            let known = fit::preset("default")?;
-            proposal.owners = checked(ui, "Which folders have owners?", &now, |answer| {
-                items(answer.to_owned()).into_iter().map(|item| owned(&item, &known)).collect()
+            let now: Vec<String> = proposal.owners().map(|(path, owner)| format!("{path} {owner}")).collect();
+            let agents = match (own, &proposal.agents[..]) {
+                (Some(own), []) => own.agents(),
+                (_, agents) => agents.to_vec(),
+            };
+            let question = "Which folders have owners? (- for none)";
+            let owners = checked(ui, question, &shown(&now), |answer| {
+                items(answer).iter().map(|item| owned(item, &agents, &proposal.folders)).collect::<Result<Vec<_>, _>>()
             })?;
-            proposal.owners_source = YOURS.to_owned();
+            if owners.iter().ne(proposal.owners()) {
+                proposal.owners = owners;
+                proposal.owners_source = YOURS.to_owned();
+            }
         }
         "t" => {
             let now = if proposal.agents.is_empty() { "all".to_owned() } else { proposal.agents.join(", ") };
-            proposal.agents = match own {
+            let agents = match own {
                 None => checked(ui, "Who is on the team? A preset, or names:", &now, fit::agents)?,
                 Some(own) => checked(ui, "Who is on the team? All of the preset, or names:", &now, |answer| {
                     some_of(own, answer)
                 })?,
             };
-            proposal.team = YOURS.to_owned();
+            if agents != proposal.agents {
+                proposal.agents = agents;
+                proposal.team = YOURS.to_owned();
+            }
         }
         _ => {
             let settings = own_settings(env);
@@ -233,21 +266,42 @@ fn change(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>,
                 })?;
             if answer != now {
                 proposal.engine = Some(answer.clone()).filter(|answer| *answer != settings.engine.name);
-                proposal.used_engine = fact(answer);
+                proposal.used_engine = yours(answer);
             }
         }
     }
     Ok(())
 }
 
-/// `docs Docs`: a folder and an agent of the built-in team.
-fn owned(item: &str, known: &[String]) -> Result<(String, String), Failure> {
-    let parts = item.rsplit_once(' ').filter(|(_, owner)| known.contains(&owner.to_lowercase()));
+fn yours(value: String) -> Fact {
+    Fact { value, source: YOURS.to_owned() }
+}
+
+/// What stands between the commas of an answer.
+fn items(answer: &str) -> Vec<String> {
+    let items = answer.split(',').map(|item| item.trim().to_owned());
+    items.filter(|item| !item.is_empty() && item != "-").collect()
+}
+
+/// `docs Docs`: a folder of the repository and an agent of the team.
+fn owned(item: &str, agents: &[String], folders: &BTreeSet<String>) -> Result<(String, String), Failure> {
+    let mistake = |what: String, hint: String| Err(Failure::usage(what).hint(hint));
+    let Some((path, owner)) = item.rsplit_once(' ') else {
+        return mistake(
+            format!("`{item}` is not a folder and an agent"),
+            "like this: src/api Backend, docs Docs".to_owned(),
+        );
+    };
+    let (path, owner) = (path.trim().trim_start_matches("./").trim_end_matches('/'), owner.to_lowercase());
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
-    let (path, owner) = parts.filter(|(path, _)| path.trim().chars().all(plain)).ok_or_else(|| {
-        Failure::usage(format!("`{item}` is not a folder and an agent")).hint("like this: src/api Backend, docs Docs")
-    })?;
-    Ok((path.trim().trim_end_matches('/').to_owned(), capitalized(&owner.to_lowercase())))
+    if !agents.contains(&owner) {
+        return mistake(format!("there is no agent `{owner}` on this team"), format!("there are {}", list(agents)));
+    }
+    if !folders.contains(path) || !path.chars().all(plain) {
+        let hint = "git has to track a file in it, or to be about to; `-` is for no folder at all".to_owned();
+        return mistake(format!("there is no folder `{path}` in this repository"), hint);
+    }
+    Ok((path.to_owned(), capitalized(&owner)))
 }
 
 /// The agents of a preset that an answer names; none where it means all of them.
@@ -292,14 +346,27 @@ fn what(files: &[&str]) -> String {
     list(team.into_iter().chain(other.into_iter().map(str::to_owned)))
 }
 
-fn next_steps(ui: &mut Ui, files: &[&str], has_check: bool) {
+fn next_steps(ui: &mut Ui, files: &[&str], kind: Option<Kind>, has_check: bool) {
     if files.iter().any(|path| path.starts_with(".github/")) {
         ui.say("The workflow installs squad with the command in the repository variable SQUAD_INSTALL.");
     }
-    ui.say("\nNext:\n  squad orchestrate --dry-run \"Add a health endpoint\"   see who would work, and why");
-    ui.say("  squad orchestrate \"Add a health endpoint\"             let the team work");
-    ui.say("  squad engines                                         see whether an engine is ready");
+    let message = match kind {
+        None | Some(Kind::Web | Kind::Service) => "Add a health endpoint",
+        Some(Kind::Tool | Kind::Library) => "Add unit tests for edge cases",
+        Some(Kind::Infrastructure) => "Add a linter to the pipeline",
+        Some(Kind::Study | Kind::Documentation) => "Write a getting started guide",
+    };
+    let dry_run = format!("squad orchestrate --dry-run \"{message}\"");
+    let width = dry_run.len();
+    ui.say(&format!("\nNext:\n  {dry_run}   see who would work, and why"));
+    for (command, about) in [
+        (format!("squad orchestrate \"{message}\""), "let the team work"),
+        ("squad engines".to_owned(), "see whether an engine is ready"),
+    ] {
+        ui.say(&format!("  {command:<width$}   {about}"));
+    }
     if has_check {
-        ui.say("  squad trust approve check.run                         let squad check what agents change");
+        let command = "squad trust approve check.run";
+        ui.say(&format!("  {command:<width$}   let squad check what agents change"));
     }
 }

@@ -12,6 +12,16 @@ pub(crate) enum CheckResult {
     Hidden,
 }
 
+/// What a command checks, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CheckKind {
+    Test,
+    /// `check`, `verify`: often the tests and more.
+    Whole,
+    Lint,
+    Build,
+}
+
 /// Programs that check whenever they run.
 const CHECKERS: &str = "pytest tox nox mypy ruff flake8 pylint pyright jest vitest mocha ava eslint biome tsc playwright \
     cypress phpunit pest phpstan psalm rspec rubocop ctest golangci-lint staticcheck shellcheck clippy-driver nextest \
@@ -30,6 +40,16 @@ const BETWEEN: &str = "run run-script exec x --";
 const RUNNERS: &str = "sudo env time timeout nice npx bunx pnpx uvx uv poetry pipenv hatch pdm rye bundle xvfb-run command \
     php python python3 py exec nohup stdbuf";
 const SHELLS: &str = "sh bash dash zsh";
+/// The kinds of checks, by words of the command.
+const KINDS: [(CheckKind, &str); 4] = [
+    (
+        CheckKind::Test,
+        "test tests runtests runtest nextest unittest pytest tox nox spec specs rspec jest vitest mocha ctest phpunit pest",
+    ),
+    (CheckKind::Whole, "check checks verify validate"),
+    (CheckKind::Lint, "lint linter clippy vet typecheck fmtcheck"),
+    (CheckKind::Build, "build"),
+];
 /// Scripts in scripts.
 const MAX_DEPTH: usize = 4;
 
@@ -38,7 +58,7 @@ pub(crate) fn check_in(line: &str, own: &[String]) -> Option<CheckResult> {
     let own: Vec<Vec<String>> = own.iter().flat_map(|line| commands(line, 0)).collect();
     let commands = commands(line, 0);
     let is_check = |command: &Vec<String>| {
-        !command.iter().any(|word| matches!(word.as_str(), "--help" | "-h" | "--version" | "--list"))
+        !is_preview(command)
             && (own.iter().any(|own| !own.is_empty() && command.starts_with(own)) || is_ordinary(command))
     };
     let last = commands.iter().rposition(is_check)?;
@@ -49,20 +69,54 @@ pub(crate) fn check_in(line: &str, own: &[String]) -> Option<CheckResult> {
     Some(if is_chain || is_whole_pipe || is_last { CheckResult::OfLine } else { CheckResult::Hidden })
 }
 
-/// Whether a command of a team's or CI's file is worth counting as a check of the project.
-pub(crate) fn looks_like_check(line: &str) -> bool {
-    const NAMES: [&str; 8] = ["test", "check", "lint", "verify", "spec", "clippy", "validate", "build"];
-    let names = |command: &Vec<String>| {
-        let words = command.iter().take_while(|word| !word.starts_with('-')).take(3);
-        words.into_iter().any(|word| NAMES.iter().any(|name| word.contains(name)))
+/// What a command of a team's or CI's file checks. `None`: nothing, or it changes something besides: `make deploy-test`.
+pub(crate) fn kind_of_check(line: &str) -> Option<CheckKind> {
+    let commands = commands(line, 0);
+    let changes = |command: &Vec<String>| {
+        let program = command.first().map(|program| name_of(program));
+        program.into_iter().chain(command.iter().map(String::as_str)).any(changes_something)
     };
-    let is_other = |command: &Vec<String>| {
-        command
-            .iter()
-            .take(3)
-            .any(|word| matches!(word.as_str(), "install" | "add" | "ci" | "checkout" | "echo" | "cd"))
-    };
-    commands(line, 0).iter().any(|command| (names(command) && !is_other(command)) || is_ordinary(command))
+    if commands.iter().any(|command| is_preview(command) || changes(command)) {
+        return None;
+    }
+    commands.iter().filter_map(|command| kind_of(command)).min()
+}
+
+fn kind_of(command: &[String]) -> Option<CheckKind> {
+    let is_other = command
+        .iter()
+        .take(3)
+        .any(|word| matches!(word.as_str(), "install" | "add" | "ci" | "checkout" | "echo" | "cd"));
+    let before_options = command.iter().take_while(|word| !word.starts_with('-')).take(3);
+    let parts = before_options.flat_map(|word| parts(word)).filter(|_| !is_other);
+    let kinds = parts.filter_map(|part| KINDS.iter().find(|(_, words)| is_in(words, part)).map(|(kind, _)| *kind));
+    let lints = is_ordinary(command) || command.iter().any(|word| matches!(word.as_str(), "--check" | "-check"));
+    kinds.min().or(lints.then_some(CheckKind::Lint))
+}
+
+/// Whether a word of a command names something that changes what others see or have, as `update` in
+/// `test:update-snapshots`. A path is what is worked on.
+fn changes_something(word: &str) -> bool {
+    const CHANGING: &str = "deploy deployment publish release upload push clean cleanup clear purge update upgrade reset \
+        destroy drop delete remove rollback teardown apply promote sign notarize migrate seed bless accept";
+    !word.starts_with('-') && !word.contains('/') && parts(word).any(|part| is_in(CHANGING, part))
+}
+
+/// Whether it only tells what it would do, or prepares it.
+fn is_preview(command: &[String]) -> bool {
+    const OPTIONS: &str = "--help -h --version --list --list-tests --listTests --collect-only --co --no-run --dry-run \
+        --update --update-snapshots --updateSnapshot --snapshot-update";
+    command.iter().any(|word| is_in(OPTIONS, word))
+}
+
+/// The words in a word: `test` and `unit` in `test:unit`.
+fn parts(word: &str) -> impl Iterator<Item = &str> {
+    word.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty())
+}
+
+/// The commands that a line runs, each as words, without assignments and programs that only run others.
+pub(crate) fn commands_of(line: &str) -> Vec<Vec<String>> {
+    commands(line, 0)
 }
 
 /// The commands that a line runs, without assignments and programs that only run others.
@@ -117,7 +171,8 @@ fn is_ordinary(command: &[String]) -> bool {
     is_in(PROGRAMS, program)
         && commands.any(|word| {
             let name = word.trim_start_matches(':').rsplit('/').next().unwrap_or_default();
-            is_in(COMMANDS, name) || name.split([':', '-', '_']).any(|part| is_in(COMMANDS, part))
+            let is_named = is_in(COMMANDS, name) || name.split([':', '-', '_']).any(|part| is_in(COMMANDS, part));
+            is_named && !changes_something(name)
         })
 }
 
@@ -200,11 +255,61 @@ mod tests {
 
     #[test]
     fn commands_of_files_that_check_are_told_from_others() {
-        for line in ["./scripts/run-tests.sh", "cargo test", "npm run lint", "just verify", "bin/check --all"] {
-            assert!(looks_like_check(line), "{line}");
+        use CheckKind::{Build, Lint, Test, Whole};
+        for (line, kind) in [
+            ("./scripts/run-tests.sh", Test),
+            ("cargo test", Test),
+            ("python -Wall tests/runtests.py --verbosity=2", Test),
+            ("bundle exec rspec", Test),
+            ("npm run test:unit", Test),
+            ("cargo test --release", Test),
+            ("pytest tests/test_update.py", Test),
+            ("npm run lint", Lint),
+            ("eslint src", Lint),
+            ("terraform fmt -check -recursive", Lint),
+            ("cargo fmt --check", Lint),
+            ("go vet ./...", Lint),
+            ("just verify", Whole),
+            ("bin/check --all", Whole),
+            ("make build check", Whole),
+            ("cargo build && cargo test", Test),
+            ("dotnet build", Build),
+        ] {
+            assert_eq!(kind_of_check(line), Some(kind), "{line}");
         }
-        for line in ["npm ci", "cargo install cargo-nextest", "echo test", "git checkout main", "cd tests", ""] {
-            assert!(!looks_like_check(line), "{line}");
+        for line in [
+            "npm ci",
+            "cargo install cargo-nextest",
+            "echo test",
+            "git checkout main",
+            "cd tests",
+            "",
+            "make latest",
+            "make contest",
+            "make oldtest",
+            "make testdb-reset",
+            "pytest --collect-only",
+            "cargo test --no-run",
+            "cargo test && make deploy",
+        ] {
+            assert_eq!(kind_of_check(line), None, "{line}");
+        }
+        // Nothing that tests and does more, however the two are put together.
+        for more in ["deploy", "publish", "release", "clean", "cleanup", "update", "reset", "destroy", "migrate"] {
+            for line in [
+                format!("make {more}-test"),
+                format!("make test_{more}"),
+                format!("make test {more}"),
+                format!("npm run test:{more}"),
+                format!("npm run {more}:test"),
+                format!("./{more}.sh test"),
+                format!("scripts/{more}.sh test"),
+                format!("rake test:{more}"),
+                format!("./gradlew {more} test"),
+            ] {
+                assert_eq!(kind_of_check(&line), None, "{line}");
+            }
+            assert_eq!(check_in(&format!("npm run test:{more}"), &[]), None, "{more}");
         }
     }
 }

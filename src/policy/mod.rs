@@ -21,7 +21,7 @@ mod shell_rules;
 mod shell_values;
 
 pub(crate) use always::{AlwaysRule, always_rules};
-pub(crate) use check_commands::{CheckResult, check_in, looks_like_check};
+pub(crate) use check_commands::{CheckKind, CheckResult, check_in, commands_of, kind_of_check};
 pub(crate) use paths::{PathScope, is_git, is_in_inbox, is_portable, is_portable_here, names_git};
 pub(crate) use permission::{PermissionAnswer, Permissions, REVIEWING, Ruling, is_yes, rule};
 pub(crate) use read_commands::reads_files;

@@ -111,6 +111,20 @@ fn does_not_commit_a_team_that_git_ignores() {
     let output = repo.squad(&["init"]);
     assert!(output.code == 0 && output.err.contains("not committed: git ignores .squad"), "{output}");
     assert!(repo.exists(".squad/team.md") && repo.git(&["status", "--porcelain"]) == "?? .gitignore\n");
+    // What it says to do leads to a commit.
+    let hint = output.err.lines().find_map(|line| line.strip_prefix("hint: ")).expect("a hint");
+    let (ask, add) =
+        hint.strip_prefix("delete the rule that `").and_then(|hint| hint.split_once("` names; then ")).expect(hint);
+    let asked: Vec<&str> = ask.split(' ').skip(1).collect();
+    assert!(repo.git(&asked).starts_with(".gitignore:1:"), "{hint}");
+    repo.write(".gitignore", "");
+    assert_eq!(add, "git add .squad && git commit -m \"Add a squad\"");
+    repo.git(&["add", ".squad"]);
+    repo.git(&["commit", "--quiet", "--message=Add a squad"]);
+    assert_eq!(repo.git(&["ls-files", ".squad/team.md"]), ".squad/team.md\n");
+    // A team that git does not ignore needs no more than the commit.
+    let repo = TestRepo::empty();
+    assert!(repo.squad(&["init", "--no-commit"]).err.contains("hint: git add .squad && git commit"));
 }
 
 #[test]
@@ -192,9 +206,8 @@ fn the_team_fits_the_repository() {
     "#]]
     .assert_eq(&format!("{}\n", team.lines().filter(|line| line.starts_with("- **")).collect::<Vec<_>>().join("\n")));
     let report: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
-    let problems = report["problems"].as_array().expect("a list").iter();
-    // The check waits for approval.
-    assert_eq!(problems.map(|problem| problem["code"].as_str()).collect::<Vec<_>>(), [Some("config-untrusted")]);
+    // What checks the smaller part is not what squad runs.
+    assert_eq!(report["problems"], serde_json::json!([]));
     let modules: Vec<String> = report["modules"]
         .as_array()
         .expect("modules")
@@ -235,7 +248,8 @@ fn a_smaller_team_takes_over_the_work_of_missing_agents() {
             let charter = repo.read(&format!(".squad/agents/{slug}/charter.md"));
             for gone in ["Lead", "Backend", "Frontend", "Tester", "Docs", "Reviewer"] {
                 let is_gone = !slugs.contains(&gone.to_lowercase().as_str());
-                assert!(!is_gone || !charter.contains(&format!("({gone})")), "{slug} {gone}: {charter}");
+                let mut words = charter.split(|c: char| !c.is_alphanumeric());
+                assert!(!is_gone || words.all(|word| word != gone), "{slug} {gone}: {charter}");
             }
         }
         assert!(repo.squad(&["upgrade"]).err.contains("nothing to upgrade"));
@@ -254,6 +268,7 @@ fn init_asks_before_it_writes() {
     let repo = TestRepo::empty();
     repo.write("README.md", "# Shop\n\nSells tea to people who like tea.\n");
     repo.write("docs/a.md", "# A\n");
+    repo.write("src/api/a.py", "1\n");
     let mut person = crate::terminal::Person::sits_down();
     let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
     command.arg("init").env("TERM", "xterm");
@@ -264,7 +279,7 @@ fn init_asks_before_it_writes() {
     person.waits_for("y writes it, n writes nothing");
     person.waits_for_times("Write this?", 2);
     person.types("p\r");
-    person.waits_for("What is the project for? [Sells tea to people who like tea.]");
+    person.waits_for("What is the project for? (- for none) [Sells tea to people who like tea.]");
     person.types("Sells coffee\r");
     person.waits_for("(yours)");
     person.types("t\r");
@@ -275,33 +290,89 @@ fn init_asks_before_it_writes() {
     person.types("backend, docs\r");
     person.waits_for_times("Write this?", 4);
     person.types("f\r");
-    person.waits_for("Which folders have owners? [docs Docs]");
-    person.types("docs Docs, src/api backend\r");
-    // Of the purpose and the team too, as often as each was shown.
-    person.waits_for_times("(yours)", 6);
+    person.waits_for("Which folders have owners? (- for none) [docs Docs, src/api Backend]");
+    person.types("nope/ backend\r");
+    person.waits_for("there is no folder `nope` in this repository");
+    person.waits_for_times("Which folders have owners?", 2);
+    person.types("docs tester\r");
+    person.waits_for("there is no agent `tester` on this team");
+    person.waits_for_times("Which folders have owners?", 3);
+    person.types("docs Docs, src/api/ backend\r");
     person.waits_for_times("Write this?", 5);
     person.types("c\r");
-    person.waits_for("Which commands build and test it? [-]");
+    person.waits_for("Which commands build and test it? (- for none) [-]");
     person.types("make test, bin/lint\r");
     person.waits_for_times("Write this?", 6);
     person.types("e\r");
     person.waits_for("Which engine runs them? [copilot]");
     person.types("rehearsal\r");
     person.waits_for_times("Write this?", 7);
+    person.types("u\r");
+    person.waits_for("Who uses it? (- for none) [-]");
+    person.types("Tea drinkers\r");
+    person.waits_for_times("Write this?", 8);
+    person.types("k\r");
+    person.waits_for("notebooks and documentation (- for none of them) [-]");
+    person.types("shop\r");
+    person.waits_for("`shop` is no kind");
+    person.types("web\r");
+    person.waits_for("an application with screens");
+    person.waits_for_times("Write this?", 9);
     assert!(!repo.exists(".squad"));
     person.types("\r");
     person.waits_for("Installed a team");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
     let team = repo.read(".squad/team.md");
     assert!(team.contains("- **Purpose:** Sells coffee\n"), "{team}");
+    assert!(team.contains("- **Users:** Tea drinkers\n"), "{team}");
     assert!(team.contains("- **Build and test:** `make test`, `bin/lint`."), "{team}");
     let routing = repo.read(".squad/routing.md");
     assert!(routing.contains("| docs/ | Docs |\n| src/api/ | Backend |\n"), "{routing}");
-    assert!(repo.read(".squad/config.toml").contains("\nname = \"rehearsal\"\n"));
+    let config = repo.read(".squad/config.toml");
+    assert!(config.contains("\nname = \"rehearsal\"\n"), "{config}");
+    assert!(config.contains("You named it at `squad init`:\n") && !config.contains("yours"), "{config}");
     assert!(repo.exists(".squad/agents/docs") && !repo.exists(".squad/agents/lead"));
     assert_eq!(repo.squad(&["config", "get", "engine.name"]).out.trim(), "rehearsal");
     assert!(person.screen.contains("Write this? y (approves the check too), n, or"), "{}", person.screen);
     assert!(repo.squad(&["config", "list"]).out.contains("check.run = [\"make\", \"test\"]"));
+}
+
+/// Whoever keeps what is there keeps where it comes from; `-` empties a line, and a kind brings its team.
+#[cfg(unix)]
+#[test]
+fn a_line_that_is_kept_keeps_its_source() {
+    let repo = TestRepo::empty();
+    repo.write("README.md", "# Shop\n\nSells tea to people who like tea.\n");
+    repo.write("Cargo.toml", "[package]\nname = \"a\"\n");
+    repo.write("src/lib.rs", "1\n");
+    repo.write("tests/a.rs", "1\n");
+    let mut person = crate::terminal::Person::sits_down();
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.arg("init").env("TERM", "xterm");
+    let mut child = person.starts(command);
+    for (count, key) in (1..).zip(["p", "u", "k", "s", "c", "f", "t", "e"]) {
+        person.waits_for_times("Write this?", count);
+        person.types(&format!("{key}\r"));
+        person.waits_for_times("[", count + 1);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        person.types("\r");
+    }
+    person.waits_for_times("Write this?", 9);
+    assert!(!person.screen.contains("yours"), "{}", person.screen);
+    person.types("p\r");
+    person.waits_for_times("What is the project for?", 2);
+    person.types("-\r");
+    person.waits_for_times("Write this?", 10);
+    person.types("k\r");
+    person.waits_for_times("What is it?", 2);
+    person.types("documentation\r");
+    person.waits_for("docs, reviewer");
+    person.waits_for_times("Write this?", 11);
+    person.types("\r");
+    person.waits_for("Write a getting started guide");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    assert!(!repo.read(".squad/team.md").contains("Purpose"), "{}", person.screen);
+    assert!(repo.exists(".squad/agents/docs") && !repo.exists(".squad/agents/backend"));
 }
 
 /// Without an answer, or with a no, no team is installed; with `--yes` nothing is asked.
@@ -371,6 +442,14 @@ fn an_engine_that_is_ready_is_chosen() {
     assert_eq!(engine(&run(&["init", "--dry-run"])), "engine    codex  (ready; copilot is not installed)");
     log_in(logins[0]);
     assert_eq!(engine(&run(&["init", "--dry-run"])), "engine    claude  (ready; copilot is not installed)");
+    // Of one that cannot be asked, nobody knows more than that it is there.
+    std::fs::rename(bin.join("claude"), bin.join("not-claude")).expect("it is there");
+    std::fs::rename(bin.join("codex"), bin.join("not-codex")).expect("it is there");
+    program("cursor-agent", "status", "login");
+    let how = "installed; squad cannot ask whether it is logged in; copilot is not installed";
+    assert_eq!(engine(&run(&["init", "--dry-run"])), format!("engine    cursor  ({how})"));
+    std::fs::rename(bin.join("not-claude"), bin.join("claude")).expect("it is there");
+    std::fs::rename(bin.join("not-codex"), bin.join("codex")).expect("it is there");
     std::fs::remove_file(bin.join("claude.login")).expect("it was logged in");
     assert_eq!(engine(&run(&["init"])), "engine    codex  (ready; copilot is not installed)");
     assert!(repo.read(".squad/config.toml").contains("\nname = \"codex\"\n"));

@@ -94,7 +94,7 @@ fn kinds() -> Vec<Kind> {
                   purpose   A cache that forgets what was used least.  (README.md:3)
                   kind      a library  (src/lib.rs)
                   stack     Rust  (lines: Rust 100%)
-                  checks    cargo test --all-features  (.github/workflows/ci.yml:5)
+                  checks    cargo fmt --check, cargo test --all-features  (.github/workflows/ci.yml:4 and .github/workflows/ci.yml:5)
                   checked   cargo test --all-features, run by squad itself after changes  (.github/workflows/ci.yml:5)
                   team      lead, backend, tester, docs, reviewer  (preset library)
                   engine    copilot  (not installed: `squad engines` shows how)
@@ -135,11 +135,12 @@ fn kinds() -> Vec<Kind> {
             ],
             ("src/main.c", ""),
             expect![[r#"
+                  purpose   xq reads XML the way jq reads JSON.  (README:3)
                   stack     C  (lines: C 100%)
                   checks    autoreconf -fi && ./configure && make, make check  (configure.ac and Makefile.am)
                   team      lead, backend, tester, docs, reviewer  (preset library)
                   engine    copilot  (not installed: `squad engines` shows how)
-                  missing   purpose, users: write them in .squad/team.md
+                  missing   users: write them in .squad/team.md
                 Nothing was written: --dry-run.
             "#]],
         ),
@@ -193,6 +194,7 @@ fn kinds() -> Vec<Kind> {
                   stack     Python  (lines: Python 100%)
                   team      lead, backend, tester, docs, reviewer  (preset library)
                   engine    copilot  (not installed: `squad engines` shows how)
+                  damaged   .github/workflows/ci.yml  (line 3: a BOM must not appear inside a document at line 3, column 1)
                   damaged   Cargo.toml  (line 1: unquoted keys cannot be empty, expected letters, numbers, `-`, `_`)
                   damaged   package.json  (EOF while parsing a value at line 1 column 32)
                   damaged   pyproject.toml  (line 1: unclosed table, expected `]`)
@@ -413,7 +415,7 @@ fn kinds() -> Vec<Kind> {
             "a Spring Boot service",
             &[
             ("README.md", "# Payroll\n\nPays salaries on the last working day.\n"),
-            ("pom.xml", "<artifactId>spring-boot</artifactId><artifactId>junit</artifactId>"),
+            ("pom.xml", "<project><artifactId>spring-boot</artifactId><artifactId>junit</artifactId></project>"),
             ("mvnw", ""),
             ("src/main/java/Pay.java", ""),
             ("src/test/java/PayTest.java", ""),
@@ -461,7 +463,7 @@ fn kinds() -> Vec<Kind> {
             &[
             ("README.md", "# Desk\n\nBooks desks in our offices.\n"),
             ("Desk.sln", ""),
-            ("Desk/Desk.csproj", "<Project Sdk=\"Microsoft.NET.Sdk.Web\">"),
+            ("Desk/Desk.csproj", "<Project Sdk=\"Microsoft.NET.Sdk.Web\"></Project>"),
             ("Desk/Program.cs", ""),
             ("tests/Desk.Tests/BookingTests.cs", ""),
         ],
@@ -639,7 +641,6 @@ fn kinds() -> Vec<Kind> {
                   kind      infrastructure  (main.tf)
                   stack     Terraform, Shell  (lines: Terraform 66%, Shell 33%)
                   checks    terraform fmt -check, terraform validate  (main.tf)
-                  checked   terraform validate, run by squad itself after changes  (main.tf)
                   folders   scripts/ backend  (by what is in them)
                   team      lead, backend, tester, reviewer  (preset service)
                   engine    copilot  (not installed: `squad engines` shows how)
@@ -669,6 +670,195 @@ fn kinds() -> Vec<Kind> {
         ),
 
         kind(
+            "CI that deploys, publishes and cleans besides",
+            &[
+                ("README.md", "# pay\n\n**NOTE: the main branch is under heavy development.**\n\nThe pay_roll program pays *all* of us, e.g. on Fridays. See __init__.\n"),
+                ("pyproject.toml", "[project]\nname = \"pay\"\n"),
+                ("Makefile", "deploy-test:\ntest-clean:\nlatest:\ncontest:\ntest-it:\n"),
+                ("pay/a.py", LONG),
+                (
+                    ".github/workflows/ci.yml",
+                    "jobs:\n  test:\n    steps:\n      - run: make deploy-test\n      - run: ./deploy.sh test\n      - run: make test-clean\n\
+                     \x20     - run: npm run test:update-snapshots\n      - run: make latest contest\n      - run: pytest --collect-only\n\
+                     \x20     - run: pytest -q\n      - run: make test-missing\n      - run: npm test\n      - run: make test-it\n        if: failure()\n\
+                     \x20 old:\n    if: false\n    steps:\n      - run: make test-it\n  publish:\n    steps:\n      - run: make test-it\n",
+                ),
+                (".gitlab-ci.yml", "deploy:\n  script: make test-it\ncheck:\n  script: make deploy-test-env\n"),
+            ],
+            ("", ""),
+            expect![[r#"
+                  purpose   The pay_roll program pays all of us, e.g. on Fridays.  (README.md:5)
+                  kind      a library  (pyproject.toml)
+                  stack     Python  (lines: Python 100%)
+                  checks    pytest -q  (.github/workflows/ci.yml:10)
+                  checked   pytest -q, run by squad itself after changes  (.github/workflows/ci.yml:10)
+                  team      lead, backend, tester, docs, reviewer  (preset library)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  missing   users: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
+            "three languages with a workflow",
+            &[
+                ("api/go.mod", "module example.com/api\n"),
+                ("api/main.go", LONG),
+                ("ml/train.py", LONG),
+                ("web/package.json", "{\"scripts\": {\"test\": \"vitest\"}}"),
+                ("web/src/app.ts", LONG),
+                (
+                    ".github/workflows/ci.yml",
+                    "jobs:\n  all:\n    steps:\n      - run: npm test\n        working-directory: web\n      - run: |\n          cd ml\n          pytest\n\
+                     \x20     - run: cd api && go test ./...\n",
+                ),
+            ],
+            ("", ""),
+            expect![[r#"
+                  kind      an application with screens  (what is in web/)
+                  stack     Go, Python, TypeScript  (lines: Go 33%, Python 33%, TypeScript 33%)
+                  checks    cd web && npm test, cd ml && pytest, cd api && go test ./...  (.github/workflows/ci.yml:4, .github/workflows/ci.yml:8 and .github/workflows/ci.yml:9)
+                  folders   api/ backend, web/ frontend  (by what is in them)
+                  team      lead, backend, frontend, tester, reviewer  (preset web)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  missing   purpose, users: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
+            "a Ruby gem",
+            &[
+                ("README.md", "# cut\n\nThis README would normally document whatever steps are necessary.\n\nIt cuts films into scenes.\n"),
+                ("Gemfile", "source \"https://rubygems.org\"\ngemspec\n"),
+                ("Rakefile", "RSpec::Core::RakeTask.new(:spec)\ntask default: :spec\n"),
+                ("cut.gemspec", ""),
+                ("lib/cut.rb", LONG),
+                ("spec/cut_spec.rb", LONG),
+                (".github/workflows/ci.yml", "jobs:\n  test:\n    steps:\n      - run: bundle exec rake\n"),
+            ],
+            ("spec/cut_spec.rb", "tester"),
+            expect![[r#"
+                  kind      a library  (cut.gemspec)
+                  stack     Ruby  (lines: Ruby 100%)
+                  checks    bundle exec rake  (.github/workflows/ci.yml:4)
+                  folders   lib/ backend, spec/ tester  (by what is in them)
+                  team      lead, backend, tester, docs, reviewer  (preset library)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  missing   purpose, users: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
+            "a language that squad does not know",
+            &[
+                ("README.md", "# tide\n\nTide tells sailors when the water comes.\n"),
+                ("gleam.toml", "name = \"tide\"\n"),
+                ("src/tide.gleam", LONG),
+                ("docs/guide.md", "# Guide\n"),
+            ],
+            ("", ""),
+            expect![[r#"
+                  purpose   Tide tells sailors when the water comes.  (README.md:3)
+                  folders   docs/ docs  (by what is in them)
+                  team      lead, backend, tester, docs, reviewer  (preset library)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  missing   users, stack, build and test: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
+            "Zig",
+            &[("build.zig", LONG), ("src/main.zig", LONG), ("Makefile", "build:\ncheck:\n")],
+            ("", ""),
+            expect![[r#"
+                  stack     Zig  (lines: Zig 100%)
+                  checks    make build, make check  (Makefile)
+                  checked   make check, run by squad itself after changes  (Makefile)
+                  team      lead, backend, tester, docs, reviewer  (preset library)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  missing   purpose, users: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
+            "C with Meson",
+            &[("meson.build", "project('a', 'c')\n"), ("src/a.c", LONG)],
+            ("", ""),
+            expect![[r#"
+                  stack     C  (lines: C 100%)
+                  checks    meson setup build, meson test -C build  (meson.build)
+                  team      lead, backend, tester, docs, reviewer  (preset library)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  missing   purpose, users: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
+            "a .NET library",
+            &[
+                ("A.sln", ""),
+                ("src/A/A.csproj", "<Project></Project>"),
+                ("src/A/A.cs", LONG),
+                (".github/workflows/ci.yml", "jobs:\n  t:\n    steps:\n      - run: dotnet build\n      - run: dotnet test --no-build\n"),
+            ],
+            ("", ""),
+            expect![[r#"
+                  stack     C#  (lines: C# 100%)
+                  checks    dotnet build, dotnet test --no-build  (.github/workflows/ci.yml:4 and .github/workflows/ci.yml:5)
+                  team      lead, backend, tester, docs, reviewer  (preset library)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  missing   purpose, users: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
+            "Terraform with a workflow",
+            &[
+                ("main.tf", LONG),
+                (".github/workflows/ci.yml", "jobs:\n  t:\n    steps:\n      - run: terraform init\n      - run: terraform fmt -check -recursive\n      - run: terraform validate\n"),
+            ],
+            ("", ""),
+            expect![[r#"
+                  kind      infrastructure  (main.tf)
+                  stack     Terraform  (lines: Terraform 100%)
+                  checks    terraform fmt -check -recursive, terraform validate  (.github/workflows/ci.yml:5 and .github/workflows/ci.yml:6)
+                  team      lead, backend, tester, reviewer  (preset service)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  missing   purpose, users: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
+            "more manifests that are broken",
+            &[
+                ("a.py", "1\n"),
+                ("go.mod", "modul"),
+                ("pom.xml", "<project><"),
+                ("web/a.csproj", "<Project"),
+                (".github/workflows/ci.yml", "jobs: [\n"),
+            ],
+            ("", ""),
+            expect![[r#"
+                  stack     Python  (lines: Python 100%)
+                  team      lead, backend, tester, docs, reviewer  (preset library)
+                  engine    copilot  (not installed: `squad engines` shows how)
+                  damaged   .github/workflows/ci.yml  (line 1: unclosed bracket '[' at line 1, column 7)
+                  damaged   go.mod  (line 1: unknown directive: modul)
+                  damaged   pom.xml  (line 1: unknown token at 1:10)
+                  damaged   web/a.csproj  (line 1: the document does not have a root node)
+                  missing   purpose, users, build and test: write them in .squad/team.md
+                Nothing was written: --dry-run.
+            "#]],
+        ),
+
+        kind(
             "a site of documentation",
             &[
             ("README.md", "# Handbook\n\nThe handbook of our volunteers.\n"),
@@ -690,6 +880,34 @@ fn kinds() -> Vec<Kind> {
             "#]],
         ),
     ]
+}
+
+/// A manifest that was deleted says nothing; a secret in the README is not repeated.
+#[test]
+fn what_is_gone_or_secret_is_not_told() {
+    let repo = TestRepo::empty();
+    let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ0bC2dF4hJ6");
+    repo.write("README.md", &format!("# A\n\nThis draws trees on maps with {token} for all.\n"));
+    repo.write("go.mod", "module a\n");
+    repo.write("tests/a.py", "1\n");
+    repo.write("a.py", "1\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    for gone in ["go.mod", "tests/a.py"] {
+        std::fs::remove_file(repo.root().join(gone)).expect("it is there");
+    }
+    let shown = repo.squad(&["init", "--dry-run"]);
+    expect![[r#"
+          stack     Python  (lines: Python 100%)
+          team      lead, backend, tester, docs, reviewer  (preset library)
+          engine    copilot  (not installed: `squad engines` shows how)
+          left out  purpose: what looks like a secret (github-token) is in its paragraph  (README.md:3)
+          missing   purpose, users, build and test: write them in .squad/team.md
+        Nothing was written: --dry-run.
+    "#]]
+    .assert_eq(&shown.err);
+    assert_eq!(repo.squad(&["init"]).code, 0);
+    assert!(!repo.read(".squad/team.md").contains("ghp_") && !shown.to_string().contains("ghp_"));
 }
 
 fn made(kind: &Kind) -> TestRepo {

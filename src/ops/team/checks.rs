@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use super::ci;
 use crate::env::files::read_regular;
 use crate::model::{IntoMap, IntoSet};
-use crate::policy::looks_like_check;
+use crate::policy::{CheckKind, kind_of_check};
 
 /// Build and test commands by a file at the root.
 const COMMANDS: [(&str, &[&str]); 14] = [
@@ -27,7 +28,7 @@ const COMMANDS: [(&str, &[&str]); 14] = [
 ];
 
 /// Files at the root whose text decides about commands.
-const MANIFESTS: [&str; 13] = [
+const MANIFESTS: [&str; 14] = [
     "Cargo.toml",
     "package.json",
     "CMakeLists.txt",
@@ -41,6 +42,7 @@ const MANIFESTS: [&str; 13] = [
     "composer.json",
     "pubspec.yaml",
     "Gemfile",
+    "Rakefile",
 ];
 /// Larger files are not read.
 const MAX_SIZE: u64 = 256 * 1024;
@@ -61,13 +63,26 @@ pub(crate) struct Check {
     pub(crate) source: String,
     /// The team's or CI's file has it word for word; the others follow from the kind of file.
     pub(super) is_stated: bool,
-    /// It runs in the root folder.
-    pub(super) is_at_root: bool,
+    pub(super) kind: CheckKind,
+    /// The folder it runs in, from the root; `None`: not known.
+    pub(super) folder: Option<String>,
     /// It works on something that is not in the repository, and that another command makes.
     pub(super) needs_build: bool,
 }
 
 impl Check {
+    /// The command for a shell in the root folder.
+    pub(super) fn line(&self) -> String {
+        match self.folder.as_deref() {
+            None | Some("") => self.command.clone(),
+            Some(folder) => format!("cd {folder} && {}", self.command),
+        }
+    }
+
+    pub(super) fn is_at_root(&self) -> bool {
+        self.folder.as_deref() == Some("")
+    }
+
     /// Whether it is the project's own test: a script, or a target that a file of the project defines.
     pub(super) fn is_own(&self) -> bool {
         SCRIPTS.contains(&self.source.as_str())
@@ -77,7 +92,7 @@ impl Check {
 
 /// Whether a file's text says what checks the project.
 pub(super) fn is_read(path: &str) -> bool {
-    is_ci(path) || path.ends_with("team.md") || MANIFESTS.contains(&path)
+    ci::is_ci(path) || path.ends_with("team.md") || MANIFESTS.contains(&path)
 }
 
 /// The commands that check the project in this folder.
@@ -107,16 +122,22 @@ pub(super) fn checks(paths: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -
     let mut checks: Vec<Check> = scripts.map(|path| of_file(path, &format!("./{path}"))).collect();
     let files: BTreeSet<&str> = paths.iter().copied().filter(|path| !path.contains('/')).into_set();
     checks.extend(of_manifests(&files, texts));
+    let default_task = texts.get("Rakefile").is_some_and(|text| has_default_test(text));
+    let kind_of = |command: &str| match default_task && RAKE.contains(&command) {
+        true => Some(CheckKind::Test),
+        false => kind_of_check(command),
+    };
     let stated = texts.iter().flat_map(|(path, text)| stated(path, text));
+    let stated = stated.filter_map(|check| Some(Check { kind: kind_of(&check.command)?, ..check }));
     checks.extend(stated.take(MAX_STATED));
     let at_root: BTreeSet<&str> = paths.iter().filter_map(|path| path.split('/').next()).into_set();
-    checks.iter_mut().for_each(|check| check.needs_build = is_of_built(&check.command, &at_root));
+    checks.iter_mut().for_each(|check| check.needs_build = needs_build(&check.command, &at_root));
     checks
 }
 
-/// Whether a command works on what is not there before something is built: a folder it is told, its own program, or a
-/// file of targets.
-fn is_of_built(command: &str, at_root: &BTreeSet<&str>) -> bool {
+/// Whether a command works on what is not there before something is built or set up: a folder it is told, its own program,
+/// or a file of targets.
+fn needs_build(command: &str, at_root: &BTreeSet<&str>) -> bool {
     const FOLDERS: [&str; 4] = ["-C", "--test-dir", "--build", "--directory"];
     let top = |path: &str| path.trim_start_matches("./").split('/').next().unwrap_or_default().to_owned();
     let is_there = |path: &str| path.starts_with('/') || at_root.contains(top(path).as_str());
@@ -124,14 +145,20 @@ fn is_of_built(command: &str, at_root: &BTreeSet<&str>) -> bool {
     let program = words.first().copied().unwrap_or_default();
     let folder = words.windows(2).find(|pair| FOLDERS.contains(&pair[0])).map(|pair| pair[1]);
     let of_targets = program == "make" && folder.is_none();
-    folder.is_some_and(|folder| !is_there(folder))
+    // `terraform init` makes what the others need.
+    let is_set_up = command.starts_with("terraform validate")
+        || words.iter().any(|word| matches!(*word, "--no-build" | "--no-restore"));
+    is_set_up
+        || folder.is_some_and(|folder| !is_there(folder))
         || (program.contains('/') && !is_there(program))
         || (of_targets && !["Makefile", "makefile", "GNUmakefile"].iter().any(|file| at_root.contains(file)))
 }
 
 fn of_file(file: &str, command: &str) -> Check {
     let (command, source) = (command.to_owned(), file.to_owned());
-    Check { command, source, is_stated: false, is_at_root: true, needs_build: false }
+    // Whatever else there is of a project builds it.
+    let kind = kind_of_check(&command).unwrap_or(CheckKind::Build);
+    Check { command, source, kind, is_stated: false, folder: Some(String::new()), needs_build: false }
 }
 
 fn of_manifests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<Check> {
@@ -163,8 +190,7 @@ fn of_manifests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> V
         }
     }
     for (file, program) in TARGET_FILES.into_iter().zip(["make", "just", "just"]) {
-        let makes = |target: &&str| text(file).lines().any(|line| line.starts_with(&format!("{target}:")));
-        let named = ["build", "test", "check", "lint"].into_iter().filter(makes);
+        let named = ["build", "test", "check", "lint"].into_iter().filter(|target| has_target(text(file), target));
         named.for_each(|target| add(file, &format!("{program} {target}")));
     }
     if let Some((file, command)) = python_tests(at_root, texts) {
@@ -181,10 +207,13 @@ fn of_manifests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> V
         add(file, "terraform fmt -check");
         add(file, "terraform validate");
     }
-    if text("Gemfile").contains("rspec") {
+    let mut gems = text("Gemfile").lines().filter(|line| !line.trim_start().starts_with('#'));
+    if gems.any(|line| line.contains("rspec")) {
         add("Gemfile", "bundle exec rspec");
-    } else if at_root.contains("Gemfile") && at_root.contains("Rakefile") {
-        add("Rakefile", "bundle exec rake test");
+    } else if at_root.contains("Gemfile")
+        && let Some(task) = test_task(text("Rakefile"))
+    {
+        add("Rakefile", &format!("bundle exec rake {task}"));
     }
     if let Some(file) = at_root.iter().find(|path| path.ends_with(".sln") || path.ends_with(".csproj")) {
         add(file, "dotnet build");
@@ -193,96 +222,61 @@ fn of_manifests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> V
     checks
 }
 
-/// The checks that a team's or CI's file states.
+/// How the default task of a Rakefile is run.
+const RAKE: [&str; 2] = ["rake", "bundle exec rake"];
+
+/// The task of a Rakefile that tests.
+fn test_task(rakefile: &str) -> Option<&'static str> {
+    let has = |marks: &[&str]| {
+        let code = rakefile.lines().filter(|line| !line.trim_start().starts_with('#'));
+        code.into_iter().any(|line| marks.iter().any(|mark| line.contains(mark)))
+    };
+    match () {
+        () if has(&["RSpec::Core::RakeTask"]) => Some("spec"),
+        () if has(&["Rake::TestTask", "Minitest::TestTask", "task :test", "task test:", "load_tasks"]) => Some("test"),
+        () => None,
+    }
+}
+
+/// Whether the default task of a Rakefile tests.
+fn has_default_test(rakefile: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut defaults = rakefile.lines().map(str::trim).filter_map(|line| line.strip_prefix("task "));
+    defaults.any(|line| {
+        let mut words = line.split(|c: char| !is_word(c)).filter(|word| !word.is_empty());
+        words.next() == Some("default") && words.any(|word| ["test", "spec", "check"].contains(&word))
+    })
+}
+
+/// Whether a Makefile or a justfile has a target.
+pub(super) fn has_target(text: &str, target: &str) -> bool {
+    let heads = text.lines().filter(|line| !line.starts_with(['\t', ' ', '#', '.']));
+    let rules = heads.filter_map(|line| line.split_once(':').filter(|(_, rest)| !rest.starts_with('=')));
+    rules.into_iter().any(|(names, _)| names.split_whitespace().any(|name| name.trim_start_matches('@') == target))
+}
+
+/// What a team's or CI's file states, checks among it.
 fn stated(path: &str, text: &str) -> Vec<Check> {
-    let check = |number: usize, command: &str, is_at_root: bool| Check {
+    let check = |number: usize, command: &str, folder: Option<String>| Check {
         command: command.to_owned(),
         source: format!("{path}:{number}"),
         is_stated: true,
-        is_at_root,
+        kind: CheckKind::Build,
+        folder,
         needs_build: false,
     };
-    let all: Vec<Check> = match path {
+    match path {
         _ if path.ends_with("team.md") => (1..)
             .zip(text.lines())
             .flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |command| (number, command)))
-            .map(|(number, command)| check(number, command, true))
+            .map(|(number, command)| check(number, command, Some(String::new())))
             .collect(),
-        _ if is_ci(path) => ci_commands(text)
-            .into_iter()
-            .map(|(number, command, is_at_root)| check(number, command, is_at_root))
-            .collect(),
+        _ if ci::is_ci(path) => {
+            let commands = ci::commands(text).unwrap_or_default().into_iter();
+            commands.map(|found| check(found.line, &found.command, found.folder)).collect()
+        }
         _ => Vec::new(),
-    };
-    all.into_iter().filter(|check| looks_like_check(&check.command)).collect()
-}
-
-/// The commands of a CI file, each with its line's number, and whether it runs at the root: the values of `run`,
-/// `script` and the like. Not a parser of YAML: it reads the ways in which people write these.
-fn ci_commands(text: &str) -> Vec<(usize, &str, bool)> {
-    const KEYS: [&str; 4] = ["run", "script", "command", "bash"];
-    const BLOCKS: [&str; 6] = ["|", "|-", "|+", ">", ">-", ">+"];
-    let lines: Vec<&str> = text.lines().collect();
-    let indent_of = |line: &str| line.len() - line.trim_start().len();
-    let default = lines.iter().position(|line| line.trim() == "defaults:").map(|start| {
-        let inner = lines[start + 1..].iter().take_while(|line| indent_of(line) > indent_of(lines[start]));
-        inner.into_iter().any(|line| line.contains("working-directory:"))
-    });
-    let has_default = default.unwrap_or(false);
-    let mut found = Vec::new();
-    // The indentation of the key that a block belongs to, whether it may hold items only, and whether it is at the root.
-    let mut block: Option<(usize, bool, bool)> = None;
-    for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let (indent, trimmed) = (indent_of(line), line.trim());
-        if let Some((outer, is_list, is_at_root)) = &mut block {
-            let is_item = trimmed.starts_with("- ");
-            let is_inside = indent > *outer || (*is_list && is_item && indent == *outer);
-            if is_inside && (!*is_list || is_item) {
-                let command = if *is_list { unquoted(trimmed.trim_start_matches("- ")) } else { trimmed };
-                *is_at_root &= !command.starts_with("cd ") || command.contains("&&");
-                found.push((index + 1, command, *is_at_root));
-                continue;
-            }
-            block = None;
-        }
-        let item = trimmed.trim_start_matches("- ");
-        let Some((_, value)) = item.split_once(':').filter(|(key, _)| KEYS.contains(key)) else { continue };
-        let key_indent = indent + trimmed.len() - item.len();
-        let is_elsewhere = has_default || is_sibling(&lines, index, key_indent, "working-directory:");
-        match value.trim() {
-            "" => block = Some((key_indent, true, !is_elsewhere)),
-            value if BLOCKS.contains(&value) => block = Some((key_indent, false, !is_elsewhere)),
-            value => found.push((index + 1, unquoted(value), !is_elsewhere)),
-        }
     }
-    found.retain(|(_, command, _)| !command.starts_with('#') && !command.ends_with('\\'));
-    found
-}
-
-/// Whether the mapping with this line has a key at the same indentation.
-fn is_sibling(lines: &[&str], index: usize, indent: usize, key: &str) -> bool {
-    let place = |line: &str| {
-        let item = line.trim_start().trim_start_matches("- ");
-        (line.len() - item.len(), line.trim_start().starts_with("- "), item.starts_with(key))
-    };
-    let is_inside = |line: &&&str| line.trim().is_empty() || place(line).0 >= indent;
-    let before = lines[..=index].iter().rev();
-    let start = before.clone().position(|line| !is_inside(&line) || (place(line).0 == indent && place(line).1));
-    let before = before.take(start.map_or(index + 1, |start| start + 1));
-    let after = lines[index + 1..].iter().take_while(is_inside);
-    let after = after.take_while(|line| !(place(line).0 == indent && place(line).1));
-    before.chain(after).any(|line| place(line).0 == indent && place(line).2)
-}
-
-fn unquoted(value: &str) -> &str {
-    let value = value.trim();
-    let inner = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    inner('"').or_else(|| inner('\'')).unwrap_or(value)
-}
-
-fn is_ci(path: &str) -> bool {
-    const FILES: [&str; 4] = [".gitlab-ci.yml", ".circleci/config.yml", "azure-pipelines.yml", ".travis.yml"];
-    FILES.contains(&path) || (path.starts_with(WORKFLOWS) && [".yml", ".yaml"].iter().any(|end| path.ends_with(end)))
 }
 
 /// The command for Python tests, run by the tool that the lock file belongs to, and the file that says so.
@@ -333,6 +327,46 @@ mod tests {
     }
 
     #[test]
+    fn a_rakefile_has_the_tasks_that_it_defines() {
+        let (rspec, minitest) = ("RSpec::Core::RakeTask.new(:spec)\n", "Rake::TestTask.new do |t|\nend\n");
+        for (rakefile, task, has_default) in [
+            (format!("{rspec}task default: :spec\n"), Some("spec"), true),
+            (format!("{rspec}task :default => [:spec, :lint]\n"), Some("spec"), true),
+            (format!("{minitest}task default: %i[rubocop test]\n"), Some("test"), true),
+            (format!("{minitest}task default: :build\n"), Some("test"), false),
+            ("# Rake::TestTask\ntask :release\n".to_owned(), None, false),
+            (String::new(), None, false),
+        ] {
+            assert_eq!((test_task(&rakefile), has_default_test(&rakefile)), (task, has_default), "{rakefile}");
+            let texts = [("Rakefile", rakefile), (".travis.yml", "script: bundle exec rake\n".to_owned())];
+            let texts = texts.map(|(path, text)| (path.to_owned(), text)).into_iter().into_map();
+            let found = checks(&BTreeSet::from(["Gemfile", "Rakefile", ".travis.yml"]), &texts);
+            let commands: Vec<String> = found.into_iter().map(|check| check.command).collect();
+            let of_task = task.map(|task| format!("bundle exec rake {task}"));
+            let of_ci = has_default.then(|| "bundle exec rake".to_owned());
+            assert_eq!(commands, of_task.into_iter().chain(of_ci).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn targets_are_names_of_rules() {
+        for (text, has) in [
+            ("test:\n", true),
+            ("build test: a\n", true),
+            ("test::\n", true),
+            ("@test arg='x':\n", true),
+            ("test := a\n", false),
+            ("test:=a\n", false),
+            (".PHONY: test\n", false),
+            ("a: test\n", false),
+            ("a:\n\techo test: b\n", false),
+            ("latest:\n", false),
+        ] {
+            assert_eq!(has_target(text, "test"), has, "{text}");
+        }
+    }
+
+    #[test]
     fn what_must_be_built_first_is_known_by_what_is_not_there() {
         let at_root = BTreeSet::from(["Makefile", "src", "gradlew", "ci"]);
         for (command, expected) in [
@@ -346,9 +380,13 @@ mod tests {
             ("ctest --test-dir build", true),
             ("meson test -C builddir", true),
             ("/usr/bin/env pytest", false),
+            ("dotnet test", false),
+            ("dotnet test --no-build", true),
+            ("terraform fmt -check", false),
+            ("terraform validate", true),
         ] {
-            assert_eq!(is_of_built(command, &at_root), expected, "{command}");
+            assert_eq!(needs_build(command, &at_root), expected, "{command}");
         }
-        assert!(is_of_built("make check", &BTreeSet::from(["Makefile.am", "configure.ac"])));
+        assert!(needs_build("make check", &BTreeSet::from(["Makefile.am", "configure.ac"])));
     }
 }

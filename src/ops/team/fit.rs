@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::proposal::{Fact, Proposal};
+use super::proposal::{Fact, Proposal, YOURS};
 use crate::error::Failure;
 use crate::model::{list, printable_line};
 
@@ -59,9 +59,11 @@ pub(super) fn use_check(files: &mut TeamFiles, Fact { value, source }: &Fact) {
     let run: Vec<toml::Value> = value.split(' ').map(toml::Value::from).collect();
     let (config, run) = (text(files, CONFIG), toml::Value::from(run));
     let gap = if config.is_empty() { "" } else { "\n" };
-    let from = printable_line(source);
-    let section =
-        format!("[check]\n# squad runs it on what agents change, once `squad trust` approves it. From {from}:\n");
+    let from = match source.as_str() {
+        YOURS => "You named it at `squad init`".to_owned(),
+        source => format!("From {}", printable_line(source)),
+    };
+    let section = format!("[check]\n# squad runs it on what agents change, once `squad trust` approves it. {from}:\n");
     put(files, CONFIG, format!("{config}{gap}{section}run = {run}\n"));
 }
 
@@ -194,12 +196,13 @@ fn without_removed(line: &str, is_removed: &impl Fn(&str) -> bool) -> String {
         }
         depth = (depth + part.matches('(').count()).saturating_sub(part.matches(')').count());
     }
-    let has_agent = |item: &String| {
-        let names = item.rsplit_once('(').map(|(_, names)| names.trim_end_matches(')'));
-        names.is_none_or(|names| names.split(", ").any(|name| !is_removed(&name.to_lowercase())))
+    let of_team = |item: String| {
+        let Some((work, names)) = item.rsplit_once(" (") else { return Some(item) };
+        let names = names.trim_end_matches(')').split(", ").filter(|name| !is_removed(&name.to_lowercase()));
+        let names = names.collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| format!("{work} ({names})"))
     };
-    items.retain(has_agent);
-    let items = items.join(", ");
+    let items = items.into_iter().filter_map(of_team).collect::<Vec<_>>().join(", ");
     match items.strip_prefix("or ").unwrap_or(&items) {
         "" => format!("{head}**I don't handle:** what the task does not ask for.{after}"),
         items => format!("{head}**I don't handle:** {items}.{after}"),
@@ -256,6 +259,7 @@ fn filled(line: &str, facts: &Proposal) -> Option<String> {
     let rest = rest.trim();
     let value = match key {
         "Purpose" => facts.purpose.as_ref().map(|purpose| purpose.value.clone()),
+        "Users" => facts.users.as_ref().map(|users| users.value.clone()),
         "Stack" => facts.stack.as_ref().map(|stack| format!("{}. Nothing is added without a decision.", stack.value)),
         "Build and test" if !facts.checks.is_empty() => {
             let commands: Vec<&str> = facts.checks.iter().map(|check| check.value.as_str()).collect();

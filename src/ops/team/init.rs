@@ -171,7 +171,9 @@ fn with_manifest(templates: Templates, preset: Option<String>) -> TeamFiles {
 fn surveyed(repository: &Repository, work_dir: &Path) -> Result<Survey, Failure> {
     // Of more files, every so many-th is read: shares stay as they are.
     const MAX_COUNTED: usize = 2_000;
-    let paths = repository.listed_files()?;
+    let mut paths = repository.listed_files()?;
+    // What a sparse checkout leaves out is not damaged.
+    paths.retain(|path| !survey::is_informative(path) || work_dir.join(path).symlink_metadata().is_ok());
     let texts = survey::informative_texts(&paths, work_dir);
     let counted: Vec<&String> = paths.iter().filter(|path| survey::is_text(path)).collect();
     let step = counted.len().div_ceil(MAX_COUNTED).max(1);

@@ -4,6 +4,7 @@ pub(crate) mod adopt;
 pub(crate) mod agents;
 pub(crate) mod cache;
 pub(crate) mod checks;
+mod ci;
 pub(crate) mod commit;
 pub(crate) mod config;
 pub(crate) mod engines;

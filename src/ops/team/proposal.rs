@@ -1,17 +1,17 @@
 //! What `squad init` is about to write: each line with its source, for a user who may change it first.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::engines::{self, Readiness};
-pub(crate) use super::survey::Fact;
-use super::survey::Survey;
+use super::survey::{self, Survey};
+pub(crate) use super::survey::{Fact, Kind};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::list;
 use crate::ops::own_settings;
-use crate::policy::{CheckResult, check_in};
 
 /// A line of the proposal: what it is called, its value, and where that comes from.
 #[derive(Clone, Debug, Serialize)]
@@ -24,7 +24,9 @@ pub(crate) struct Line {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proposal {
     pub(crate) purpose: Option<Fact>,
-    kind: Option<Fact>,
+    /// Who it is for, which no file says.
+    pub(crate) users: Option<Fact>,
+    pub(crate) kind: Option<Fact<Kind>>,
     pub(crate) stack: Option<Fact>,
     /// The commands that build and test.
     pub(crate) checks: Vec<Fact>,
@@ -35,6 +37,10 @@ pub(crate) struct Proposal {
     pub(crate) owners_source: String,
     /// Manifests that nothing is read from, because they cannot be parsed, and why.
     damaged: Vec<Fact>,
+    left_out: Vec<Fact>,
+    /// All folders of the repository, from its root.
+    pub(crate) folders: BTreeSet<String>,
+    pub(crate) is_empty: bool,
     pub(crate) conventions: Vec<&'static str>,
     pub(crate) code_owners: Option<String>,
     /// The slugs of the agents; empty for all of the user's own preset.
@@ -50,6 +56,9 @@ pub(crate) struct Proposal {
 /// A source of what the user typed.
 pub(crate) const YOURS: &str = "yours";
 
+/// A source of a team that fits the repository.
+const PRESET: &str = "preset ";
+
 impl Proposal {
     pub(super) fn new(
         env: &Env,
@@ -62,26 +71,24 @@ impl Proposal {
         let are_known = fitting.iter().all(|slug| is_built_in(slug));
         let (agents, team) = match agents.is_empty() {
             false => (agents, YOURS.to_owned()),
-            true if are_known => (fitting.into_iter().map(str::to_owned).collect(), format!("preset {preset}")),
+            true if are_known => (fitting.into_iter().map(str::to_owned).collect(), format!("{PRESET}{preset}")),
             true => (agents, "all of the preset".to_owned()),
         };
         let (engine, used_engine) = engine(env, directory)?;
         let stack = survey.stack();
-        let ready = survey.checks.iter().filter(|check| check.is_at_root && !check.needs_build);
-        let check = check_of(ready.map(|check| Fact { value: check.command.clone(), source: check.source.clone() }));
         Ok(Self {
             purpose: survey.purpose,
-            kind: survey.kind.map(|kind| Fact { value: kind.value.name().to_owned(), source: kind.source }),
+            users: None,
+            kind: survey.kind,
             stack,
-            checks: survey
-                .checks
-                .into_iter()
-                .map(|check| Fact { value: check.command, source: check.source })
-                .collect(),
-            check,
+            checks: survey.checks.into_iter().map(|check| Fact { value: check.line(), source: check.source }).collect(),
+            check: survey.check,
             owners: survey.owners.into_iter().map(|(path, owner)| (path, owner.to_owned())).collect(),
             owners_source: "by what is in them".to_owned(),
             damaged: survey.damaged,
+            left_out: survey.left_out,
+            folders: survey.folders,
+            is_empty: survey.is_empty,
             conventions: survey.conventions,
             code_owners: survey.code_owners,
             agents,
@@ -91,8 +98,25 @@ impl Proposal {
         })
     }
 
+    /// Takes another kind, and the team that fits it, unless the user has chosen one.
+    pub(crate) fn set_kind(&mut self, kind: Option<Kind>) {
+        self.kind = kind.map(|value| Fact { value, source: YOURS.to_owned() });
+        if self.team.starts_with(PRESET) {
+            let has_docs = self.owners.iter().any(|(_, owner)| owner == "Docs");
+            let (preset, agents) = survey::team(kind, has_docs, self.is_empty);
+            self.agents = agents.into_iter().map(str::to_owned).collect();
+            self.team = format!("{PRESET}{preset}");
+        }
+    }
+
+    /// The commands that the user named, and the one of them that squad is to run.
+    pub(crate) fn set_checks(&mut self, checks: Vec<Fact>) {
+        self.check = survey::only_check(checks.iter().map(|check| (check.clone(), true)));
+        self.checks = checks;
+    }
+
     /// The owners of folders that are on the team.
-    pub(super) fn owners(&self) -> impl Iterator<Item = &(String, String)> {
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &(String, String)> {
         let is_on_team = |owner: &String| self.agents.is_empty() || self.agents.contains(&owner.to_lowercase());
         self.owners.iter().filter(move |(_, owner)| is_on_team(owner))
     }
@@ -102,7 +126,12 @@ impl Proposal {
         let line = |name, fact: &Fact| Line { name, value: fact.value.clone(), source: fact.source.clone() };
         let mut lines = Vec::new();
         lines.extend(self.purpose.as_ref().map(|fact| line("purpose", fact)));
-        lines.extend(self.kind.as_ref().map(|fact| line("kind", fact)));
+        lines.extend(self.users.as_ref().map(|fact| line("users", fact)));
+        lines.extend(self.kind.as_ref().map(|Fact { value, source }| Line {
+            name: "kind",
+            value: value.name().to_owned(),
+            source: source.clone(),
+        }));
         lines.extend(self.stack.as_ref().map(|fact| line("stack", fact)));
         if !self.checks.is_empty() {
             let mut sources: Vec<&String> = self.checks.iter().map(|check| &check.source).collect();
@@ -123,6 +152,7 @@ impl Proposal {
             lines.push(Line { name: "team", value: self.agents.join(", "), source: self.team.clone() });
         }
         lines.push(line("engine", &self.used_engine));
+        lines.extend(self.left_out.iter().map(|fact| line("left out", fact)));
         lines.extend(self.damaged.iter().map(|fact| line("damaged", fact)));
         lines
     }
@@ -131,23 +161,12 @@ impl Proposal {
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         let all = [
             ("purpose", self.purpose.is_none()),
-            ("users", true),
+            ("users", self.users.is_none()),
             ("stack", self.stack.is_none()),
             ("build and test", self.checks.is_empty()),
         ];
         all.into_iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| name).collect()
     }
-}
-
-/// The command to run on what agents change: one that needs no shell, and tests if there is such a one.
-pub(crate) fn check_of(checks: impl Iterator<Item = Fact>) -> Option<Fact> {
-    let is_plain = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:+@".contains(c));
-    let is_check = |command: &str| {
-        command.split(' ').all(is_plain) && check_in(command, &[]).is_some_and(|result| result == CheckResult::OfLine)
-    };
-    let mut checks: Vec<Fact> = checks.filter(|check| is_check(&check.value)).collect();
-    let tests = checks.iter().position(|check| check.value.contains("test"));
-    (!checks.is_empty()).then(|| checks.swap_remove(tests.unwrap_or(0)))
 }
 
 /// The engine that is ready, else one that is installed: what to write into the configuration, if it is not the usual one,

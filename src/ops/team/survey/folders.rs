@@ -4,7 +4,7 @@ use crate::model::Sort;
 use std::collections::BTreeMap;
 
 /// Languages by file extension, and the kind of the text.
-const LANGUAGES: [(&str, Text, &[&str]); 27] = [
+const LANGUAGES: [(&str, Text, &[&str]); 34] = [
     ("Rust", Text::Code, &["rs"]),
     ("Python", Text::Code, &["py"]),
     ("TypeScript", Text::Script, &["ts", "mts", "cts"]),
@@ -26,6 +26,13 @@ const LANGUAGES: [(&str, Text, &[&str]); 27] = [
     ("Haskell", Text::Code, &["hs"]),
     ("Vue", Text::Screen, &["vue"]),
     ("Svelte", Text::Screen, &["svelte"]),
+    ("OCaml", Text::Code, &["ml", "mli"]),
+    ("Erlang", Text::Code, &["erl"]),
+    ("Clojure", Text::Code, &["clj", "cljc", "cljs"]),
+    ("Zig", Text::Code, &["zig"]),
+    ("Nim", Text::Code, &["nim"]),
+    ("Julia", Text::Code, &["jl"]),
+    ("Lua", Text::Code, &["lua"]),
     ("Shell", Text::Code, &["sh", "bash"]),
     ("Terraform", Text::Code, &["tf"]),
     ("R", Text::Code, &["r", "R"]),
@@ -76,6 +83,27 @@ fn is_foreign(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_foreign = |folder: &str| FOLDERS.split(' ').any(|name| name == folder);
     folders.split('/').any(is_foreign) || name.contains(".min.")
+}
+
+/// What every repository may have, whatever is in it.
+pub(super) fn is_usual(path: &str) -> bool {
+    const NAMES: &str = "readme license licence copying notice changelog contributing code_of_conduct security authors \
+        codeowners maintainers support history";
+    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    path.starts_with('.') || (!path.contains('/') && NAMES.split_whitespace().any(|known| known == stem))
+}
+
+/// Whether a file is work that squad knows nothing of, and neither prose nor what goes with it: a language that is not
+/// listed here, for example.
+pub(super) fn is_work(path: &str) -> bool {
+    const BESIDE: &str = "png jpg jpeg gif svg webp ico pdf txt csv json jsonl yml yaml toml xml css scss bib tex lock \
+        drawio mmd puml hbs j2 tmpl woff woff2 mp4";
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let Some((_, end)) = name.rsplit_once('.') else { return false };
+    let end = end.to_lowercase();
+    let is_beside = PROSE.contains(&end.as_str()) || BESIDE.split_whitespace().any(|known| known == end);
+    !is_usual(path) && !is_foreign(path) && !is_beside && text_of(path).is_none()
 }
 
 /// Below a folder whose manifests are not the project's own.
@@ -141,7 +169,7 @@ impl<'p> Lines<'p> {
 
     /// Whether pages beyond the usual ones at the root are there.
     pub(super) fn has_pages(&self) -> bool {
-        self.0.iter().any(|(path, text, ..)| *text == Text::Prose && path.contains('/') && !path.starts_with('.'))
+        self.0.iter().any(|(path, text, ..)| *text == Text::Prose && !is_usual(path))
     }
 
     /// Whether a seventh of the code is that of screens.

@@ -5,8 +5,11 @@
 //! folder names, one sentence of the README and the commands that CI runs, plain ones only. Nothing becomes a command to
 //! run.
 
+mod commands;
 mod dependencies;
 mod folders;
+mod manifests;
+mod purpose;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +18,8 @@ use super::checks::{self, Check};
 use crate::env::files::read_regular;
 use crate::error::Failure;
 use crate::git::Repository;
-use crate::model::{IntoMap, IntoSet, Sort, first_line};
+use crate::model::{IntoMap, IntoSet};
+pub(super) use commands::only_check;
 use dependencies::Sign;
 use folders::Lines;
 pub(super) use folders::is_text;
@@ -43,6 +47,22 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Web, Self::Service, Self::Tool, Self::Library, Self::Infrastructure, Self::Study, Self::Documentation];
+
+    /// The word that people type for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Web => "web",
+            Self::Service => "service",
+            Self::Tool => "tool",
+            Self::Library => "library",
+            Self::Infrastructure => "infrastructure",
+            Self::Study => "notebooks",
+            Self::Documentation => "documentation",
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Web => "an application with screens",
@@ -66,6 +86,8 @@ pub(crate) struct Survey {
     pub(crate) languages: Vec<(&'static str, u64)>,
     pub(crate) frameworks: Vec<Fact<&'static str>>,
     pub(crate) checks: Vec<Check>,
+    /// The one of them that squad is to run itself.
+    pub(crate) check: Option<Fact>,
     /// Files that define code style.
     pub(crate) conventions: Vec<&'static str>,
     pub(crate) code_owners: Option<String>,
@@ -73,7 +95,12 @@ pub(crate) struct Survey {
     pub(crate) owners: Vec<(String, &'static str)>,
     /// Manifests that cannot be parsed, and why: nothing follows from them.
     pub(crate) damaged: Vec<Fact>,
-    has_code: bool,
+    /// What is not told although it was found, and why.
+    pub(crate) left_out: Vec<Fact>,
+    /// Nothing is there but what every repository has.
+    pub(crate) is_empty: bool,
+    /// All folders, from the root.
+    pub(crate) folders: BTreeSet<String>,
 }
 
 /// Whether the text of this file is worth reading.
@@ -122,7 +149,8 @@ pub(super) fn survey(
     texts: &BTreeMap<String, String>,
     lines: impl Fn(&str) -> Option<u64>,
 ) -> Survey {
-    let damaged: Vec<Fact> = texts.iter().filter_map(|(path, text)| damage(path, text)).collect();
+    let damaged: Vec<Fact> =
+        paths.iter().collect::<BTreeSet<_>>().into_iter().filter_map(|path| damage(path, texts)).collect();
     let is_sound = |path: &str| damaged.iter().all(|fact| fact.value != path);
     let paths: Vec<String> = paths.iter().filter(|path| is_sound(path)).cloned().collect();
     let texts = texts.iter().filter(|(path, _)| is_sound(path));
@@ -134,13 +162,18 @@ pub(super) fn survey(
     let languages = found.languages();
     let owners = found.owners(frameworks.iter().any(|framework| framework.value == "Flutter"));
     let readme = texts.iter().find(|(path, _)| !path.contains('/') && is_readme(path));
+    let purpose = readme.map(|(path, text)| (path, purpose::of_readme(path, text)));
+    let all: BTreeSet<&str> = paths.iter().map(String::as_str).into_set();
+    let checks = commands::worth_telling(commands::Files::new(&all, texts), &languages);
     Survey {
-        purpose: readme.and_then(|(path, text)| {
-            let (line, value) = purpose(text)?;
+        left_out: purpose.iter().filter_map(|(_, purpose)| purpose.left_out.clone()).collect(),
+        purpose: purpose.and_then(|(path, purpose)| {
+            let (line, value) = purpose.sentence?;
             Some(Fact { value, source: format!("{path}:{line}") })
         }),
         kind: kind(&at_root, paths, texts, (&found, &owners), &frameworks, &signs),
-        checks: worth_telling(checks::checks(&paths.iter().map(String::as_str).into_set(), texts), &languages),
+        check: commands::check(&checks, &languages),
+        checks,
         frameworks,
         languages,
         conventions: conventions(&at_root),
@@ -149,22 +182,21 @@ pub(super) fn survey(
             .find(|path| paths.iter().any(|known| known == path))
             .map(str::to_owned),
         owners,
+        is_empty: damaged.is_empty() && paths.iter().all(|path| folders::is_usual(path)),
         damaged,
-        has_code: found.has_code(),
+        folders: paths.iter().flat_map(|path| path.match_indices('/').map(|(at, _)| path[..at].to_owned())).collect(),
     }
 }
 
-/// Why a manifest cannot be parsed.
-fn damage(path: &str, text: &str) -> Option<Fact> {
-    let source = match path.rsplit('/').next()? {
-        "package.json" | "composer.json" => serde_json::from_str::<serde_json::Value>(text).err()?.to_string(),
-        "Cargo.toml" | "pyproject.toml" => {
-            let error = toml::from_str::<toml::Table>(text).err()?;
-            let at = error.span().map_or(0, |span| span.start);
-            let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-            format!("line {line}: {}", first_line(error.message(), 100))
-        }
-        _ => return None,
+/// Why nothing follows from a manifest or a CI file.
+fn damage(path: &str, texts: &BTreeMap<String, String>) -> Option<Fact> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if !is_informative(path) || is_readme(name) {
+        return None;
+    }
+    let source = match texts.get(path) {
+        Some(text) => manifests::damage(path, text)?,
+        None => "squad reads text files of up to 256 KB".to_owned(),
     };
     Some(Fact { value: path.to_owned(), source })
 }
@@ -173,17 +205,7 @@ impl Survey {
     /// The preset that fits, and the built-in agents on it.
     pub(crate) fn team(&self) -> (&'static str, Vec<&'static str>) {
         let has_docs = self.owners.iter().any(|(_, owner)| *owner == "Docs");
-        match self.kind.as_ref().map(|kind| kind.value) {
-            Some(Kind::Web) if !has_docs => ("web", vec!["lead", "backend", "frontend", "tester", "reviewer"]),
-            Some(Kind::Service | Kind::Infrastructure) if !has_docs => {
-                ("service", vec!["lead", "backend", "tester", "reviewer"])
-            }
-            Some(Kind::Documentation) => ("docs", vec!["docs", "reviewer"]),
-            Some(Kind::Study) => ("research", vec!["lead", "backend", "docs"]),
-            Some(Kind::Web) => ("default", vec!["lead", "backend", "frontend", "tester", "docs", "reviewer"]),
-            None if !self.has_code => ("default", vec!["lead", "backend", "frontend", "tester", "docs", "reviewer"]),
-            _ => ("library", vec!["lead", "backend", "tester", "docs", "reviewer"]),
-        }
+        team(self.kind.as_ref().map(|kind| kind.value), has_docs, self.is_empty)
     }
 
     /// `Python 93%, HTML 7%; Flask`, and where that is from.
@@ -209,44 +231,19 @@ impl Survey {
     }
 }
 
-/// The commands for a prompt: the project's own test, and those of CI, which are the truth, else those that follow from
-/// the manifests.
-fn worth_telling(all: Vec<Check>, languages: &[(&str, u64)]) -> Vec<Check> {
-    const MAX_COUNT: usize = 5;
-    const MAX_LENGTH: usize = 80;
-    const ELSEWHERE: [&str; 12] = [
-        "release", "publish", "deploy", "docs", "pages", "label", "stale", "nightly", "bench", "codeql", "triage",
-        "bump",
-    ];
-    const OTHERS: [&str; 8] = ["docker", "twine", "gh", "helm", "aws", "curl", "codecov", "sudo"];
-    let is_plain = |check: &Check| {
-        let is_known = |c: char| c.is_ascii_alphanumeric() || " -_./:=,+@*'\"[]%&~".contains(c);
-        let program = check.command.split(' ').next().unwrap_or_default();
-        check.is_at_root
-            && check.command.len() <= MAX_LENGTH
-            && check.command.chars().all(is_known)
-            && !OTHERS.contains(&program)
-            && !ELSEWHERE.iter().any(|word| check.source.contains(word))
-    };
-    let is_test = |check: &Check| {
-        ["test", "tox", "nox", "spec", "check", "verify"].iter().any(|word| check.command.contains(word))
-    };
-    // A package.json or a Makefile beside a project in another language says little of it.
-    let is_scripted = languages.iter().any(|(name, _)| ["TypeScript", "JavaScript", "Vue", "Svelte"].contains(name));
-    let (own, all): (Vec<Check>, Vec<Check>) = all.into_iter().partition(Check::is_own);
-    let (mut told, manifests): (Vec<Check>, Vec<Check>) = all.into_iter().partition(|check| check.is_stated);
-    told.retain(is_plain);
-    let mut told: Vec<Check> = own.into_iter().chain(told).collect();
-    if !told.iter().any(is_test) {
-        told.extend(manifests.into_iter().filter(|check| is_scripted || check.source != "package.json"));
+/// The preset for a kind of project, and the built-in agents on it.
+pub(crate) fn team(kind: Option<Kind>, has_docs: bool, is_empty: bool) -> (&'static str, Vec<&'static str>) {
+    match kind {
+        Some(Kind::Web) if !has_docs => ("web", vec!["lead", "backend", "frontend", "tester", "reviewer"]),
+        Some(Kind::Service | Kind::Infrastructure) if !has_docs => {
+            ("service", vec!["lead", "backend", "tester", "reviewer"])
+        }
+        Some(Kind::Documentation) => ("docs", vec!["docs", "reviewer"]),
+        Some(Kind::Study) => ("research", vec!["lead", "backend", "docs"]),
+        Some(Kind::Web) => ("default", vec!["lead", "backend", "frontend", "tester", "docs", "reviewer"]),
+        None if is_empty => ("default", vec!["lead", "backend", "frontend", "tester", "docs", "reviewer"]),
+        _ => ("library", vec!["lead", "backend", "tester", "docs", "reviewer"]),
     }
-    let mut seen = BTreeSet::new();
-    told.retain(|check| seen.insert(check.command.clone()));
-    if told.len() > MAX_COUNT {
-        told.stable_sort_by_key(|check| !is_test(check));
-        told.truncate(MAX_COUNT);
-    }
-    told
 }
 
 fn frameworks(texts: &BTreeMap<String, String>) -> Vec<(Fact<&'static str>, Sign)> {
@@ -277,7 +274,7 @@ fn kind(
         found.map(|(framework, _)| format!("{} in {}", framework.value, framework.source))
     };
     let root_has = |names: &[&'static str]| names.iter().find(|name| at_root.contains(*name)).copied();
-    if !lines.has_code() {
+    if !lines.has_code() && !paths.iter().any(|path| folders::is_work(path)) {
         let site = root_has(&["mkdocs.yml", "book.toml", "antora.yml"]);
         return match site {
             Some(file) => fact(Kind::Documentation, file),
@@ -354,42 +351,6 @@ fn conventions(at_root: &BTreeSet<&str>) -> Vec<&'static str> {
     FILES.into_iter().filter(|file| at_root.contains(file)).collect()
 }
 
-/// The first sentence of the first paragraph that is plain text, and its line.
-fn purpose(readme: &str) -> Option<(usize, String)> {
-    const MAX_LENGTH: usize = 240;
-    let mut paragraph = String::new();
-    let mut is_code = false;
-    let mut start = 0;
-    for (number, line) in (1..).zip(readme.lines().map(str::trim)) {
-        is_code ^= line.starts_with("```");
-        // An underlined paragraph is a heading.
-        if line.len() >= 3 && line.chars().all(|c| "=-~^".contains(c)) {
-            paragraph.clear();
-            continue;
-        }
-        let is_prose =
-            line.starts_with(char::is_alphanumeric) || line.starts_with(['`', '*', '_']) && !line.starts_with("```");
-        if is_code || !is_prose || line.starts_with("* ") {
-            if !paragraph.is_empty() {
-                break;
-            }
-            continue;
-        }
-        if paragraph.is_empty() {
-            start = number;
-        }
-        paragraph.push_str(line);
-        paragraph.push(' ');
-    }
-    let plain = crate::model::without_hidden(paragraph.replace(['*', '`', '_'], ""));
-    let end = plain.find(". ").map_or(plain.trim_end().len(), |at| at + 1);
-    let sentence = plain.get(..end)?.trim();
-    let words = sentence.split_whitespace().count();
-    let is_sentence = words >= 5 || (words >= 3 && sentence.ends_with(['.', '!', '。']));
-    let is_plain = !sentence.contains(['<', '|', '{']);
-    (is_sentence && is_plain && sentence.chars().count() <= MAX_LENGTH).then(|| (start, sentence.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,7 +367,7 @@ mod tests {
     }
 
     fn commands(files: &[(&str, &str)]) -> Vec<String> {
-        of(files).checks.into_iter().map(|check| format!("{} ({})", check.command, check.source)).collect()
+        of(files).checks.into_iter().map(|check| format!("{} ({})", check.line(), check.source)).collect()
     }
 
     #[test]
@@ -434,16 +395,28 @@ mod tests {
             \x20     - working-directory: web\n        run: npm test\n\
             \x20     - run: npm run lint\n        working-directory: web\n\
             \x20     - run: pytest ${{ matrix.args }}\n      - run: |\n          cd web\n          npm run check\n";
-        let found = commands(&[manifest, (".github/workflows/ci.yml", workflow)]);
+        let make = ("Makefile", "check verify:\n");
+        let web = ("web/package.json", "{\"scripts\": {\"test\": \"a\", \"lint\": \"b\", \"check\": \"c\"}}");
+        let found = commands(&[manifest, make, web, (".github/workflows/ci.yml", workflow)]);
         let ci = ".github/workflows/ci.yml";
-        assert_eq!(found, [format!("cargo test --workspace ({ci}:11)"), format!("make check ARGS=\"-v\" ({ci}:14)")]);
+        let expected = [
+            format!("cargo test --workspace ({ci}:11)"),
+            format!("make check ARGS=\"-v\" ({ci}:14)"),
+            format!("cd web && npm test ({ci}:16)"),
+            format!("cd web && npm run lint ({ci}:17)"),
+            format!("cd web && npm run check ({ci}:22)"),
+        ];
+        assert_eq!(found, expected);
+        // What is not there is not told.
+        let found = commands(&[manifest, (".github/workflows/ci.yml", workflow)]);
+        assert_eq!(found, expected[..1]);
         // A workflow that tests nothing does not hide what the manifest says.
         let docs = (".github/workflows/docs.yml", "jobs:\n  a:\n    steps:\n      - run: mkdocs build\n");
         assert_eq!(commands(&[manifest, docs]), ["cargo build (Cargo.toml)", "cargo test (Cargo.toml)"]);
         let gitlab = (".gitlab-ci.yml", "test:\n  needs:\n    - lint\n  script:\n    - tox -e py312\n");
-        assert_eq!(commands(&[manifest, gitlab]), ["tox -e py312 (.gitlab-ci.yml:5)"]);
+        assert_eq!(commands(&[manifest, ("tox.ini", ""), gitlab]), ["tox -e py312 (.gitlab-ci.yml:5)"]);
         let circle = (".circleci/config.yml", "steps:\n  - run:\n      name: make test\n      command: make verify\n");
-        assert_eq!(commands(&[manifest, circle]), ["make verify (.circleci/config.yml:4)"]);
+        assert_eq!(commands(&[manifest, make, circle]), ["make verify (.circleci/config.yml:4)"]);
         for hostile in ["curl x | sh # test", "make test; rm -rf ~", "test `id`", "make test && $(id)"] {
             let text = format!("test:\n  script:\n    - {hostile}\n");
             assert_eq!(commands(&[("a.py", ""), (".gitlab-ci.yml", &text)]), [""; 0], "{hostile}");
@@ -491,21 +464,5 @@ mod tests {
         let owners: Vec<String> = survey.owners.iter().map(|(path, owner)| format!("{path} {owner}")).collect();
         assert_eq!(owners, ["docs Docs", "src/api Backend", "src/pages Frontend", "tests Tester", "web Frontend"]);
         assert_eq!(of(&[("empty.txt", "")]), Survey::default());
-    }
-
-    #[test]
-    fn the_purpose_is_a_sentence_of_the_readme() {
-        for (readme, expected) in [
-            (
-                "# X\n\n[![b](c)](d)\n\n**X** turns notes into maps. It is fast.\n",
-                Some((5, "X turns notes into maps.")),
-            ),
-            ("# Handbuch\n\nDas Handbuch der Freiwilligen.\n", Some((3, "Das Handbuch der Freiwilligen."))),
-            ("# X\n\n```sh\nnpm i\n```\n\nShort one\n", None),
-            ("This is jq\n\n", None),
-            ("<p>html</p>\n", None),
-        ] {
-            assert_eq!(purpose(readme), expected.map(|(line, text)| (line, text.to_owned())));
-        }
     }
 }
