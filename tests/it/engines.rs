@@ -419,10 +419,8 @@ fn an_engine_without_a_login_that_is_seen_is_only_installed() {
         ("opencode", &[(auth, "{\"a\": {\"type\": \"api\"}}")], None, true),
         ("opencode", &[], Some("OPENAI_API_KEY"), true),
         ("copilot-print", &[], None, false),
-        ("mine", &[], None, false),
     ] {
-        let own = if engine == "mine" { "args = [\"{prompt}\"]\n" } else { "" };
-        let settings = format!("[engine]\nname = \"{engine}\"\n[engines.{engine}]\nprogram = \"my-agent\"\n{own}");
+        let settings = format!("[engine]\nname = \"{engine}\"\n[engines.{engine}]\nprogram = \"my-agent\"\n");
         let mut repo = world("#!/bin/sh\necho 1.0\n", &settings);
         files.iter().for_each(|(path, text)| repo.write(path, text));
         variable.into_iter().for_each(|name: &str| drop(repo.variables.insert(name.to_owned(), "key".to_owned())));
