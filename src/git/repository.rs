@@ -93,7 +93,7 @@ impl Repository {
     }
 
     /// The same repository, to look at.
-    pub(crate) fn to_look_at(self) -> Self {
+    pub(crate) fn looked_at(self) -> Self {
         Self { is_looked_at: true, ..self }
     }
 

@@ -63,6 +63,9 @@ struct Candidates<'a> {
     places: Vec<(usize, usize)>,
 }
 
+/// A note, and its link with what is known of it there.
+type ReadNote<'a> = (Decision, Option<(&'a Link, LinkedNote)>);
+
 impl<'a> Candidates<'a> {
     fn new(project: &'a Project, links: &'a [Link]) -> Result<Self, Failure> {
         let mut all = Self { project, indexes: Vec::new(), sources: Vec::new(), places: Vec::new() };
@@ -85,8 +88,7 @@ impl<'a> Candidates<'a> {
         Ok(all)
     }
 
-    /// A note, and its link with what is known of it there.
-    fn read(&self, candidate: usize) -> Result<(Decision, Option<(&'a Link, LinkedNote)>), Failure> {
+    fn read(&self, candidate: usize) -> Result<ReadNote<'a>, Failure> {
         let (index, place) = self.places[candidate];
         Ok(match self.sources[index] {
             None => (self.project.own_note(place)?, None),

@@ -52,7 +52,7 @@ impl Project {
     /// Reads everything, and writes nothing to the repository.
     pub(in crate::ops) fn look_at(env: &Env, directory: &Path) -> Result<Self, Failure> {
         let Workspace { repository, work_dir, folder } = Workspace::find(env, directory)?;
-        let workspace = Workspace { repository: repository.to_look_at(), work_dir, folder };
+        let workspace = Workspace { repository: repository.looked_at(), work_dir, folder };
         Ok(Opening::of(env, workspace, Layer::default()).read())
     }
 
