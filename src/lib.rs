@@ -110,7 +110,7 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
     let name = std::ffi::OsString::from("squad");
     let arguments = std::iter::once(&name).chain(&env.arguments).cloned().collect::<Vec<_>>();
     // A terminal without a name can do nothing.
-    let plain = matches!(env.variable("TERM"), Some("dumb" | ""));
+    let plain = env.variables.get("TERM").is_some_and(|term| matches!(term.as_str(), "dumb" | ""));
     let ascii = plain || !is_utf8(&env);
     let colorless = plain || env.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     let arguments = match Arguments::try_parse_from(arguments) {
