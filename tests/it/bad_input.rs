@@ -312,8 +312,9 @@ fn a_usage_error_is_whole_as_json() {
         let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
         (value["error"]["message"].as_str().unwrap_or_default().to_owned(), value["error"]["hint"].clone())
     };
-    let (message, _) = error(&["cancel", "--json"]);
-    assert!(message.ends_with("<RUN>"), "{message}");
+    let (message, hint) = error(&["cancel", "--json"]);
+    assert_eq!(message, "`squad cancel` needs a run");
+    assert!(hint.as_str().is_some_and(|hint| !hint.is_empty()), "{hint}");
     let (message, hint) = error(&["decisions", "add", "--json", "x", "--why", "y"]);
     assert!(message.contains("'--why'") && hint.as_str().is_some_and(|hint| hint.contains("-- --why")), "{hint}");
 }

@@ -83,7 +83,7 @@ fn two_projects_of_one_name_are_told_apart_and_what_moves_is_found() {
     let two = repo.squad(&["status", "-C", "@shop"]);
     let all = "`shop` is ambiguous: `play/shop` and `work/shop`";
     assert_eq!((two.code, two.err.contains(all)), (2, true), "{two}");
-    let one = repo.squad(&["-C", "@work/shop", "status"]);
+    let one = repo.squad(&["-C", "@work/shop", "status", "--json"]);
     assert_eq!((one.code, one.out.contains("HOME/work/shop")), (0, true), "{one}");
 
     // One moves, and nothing knows where to until it is used there.

@@ -160,7 +160,9 @@ fn read(
     if found.is_empty() && !has_project_id(workspace) {
         return Ok(Vec::new());
     }
-    let approvals = place(env, workspace).map(|path| kept(workspace, &path)).transpose()?.unwrap_or_default();
+    let known = place(env, workspace).map(|path| kept(workspace, &path)).transpose();
+    // Where nothing needs an approval, those that cannot be read deny nothing.
+    let approvals = if found.is_empty() { known.unwrap_or_default() } else { known? }.unwrap_or_default();
     let (root, top) = (real(&workspace.folder.root), real(&workspace.work_dir));
     let unit = |(name, entries): (String, Vec<(String, Value, Origin)>)| {
         let mut hashes = Vec::new();
