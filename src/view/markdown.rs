@@ -234,7 +234,8 @@ mod tests {
 
     fn shows(text: &str, columns: usize, expected: &Expect) {
         let lines = markdown(text, columns).into_iter().flat_map(|line| line.wrapped(columns));
-        let lines: Vec<String> = lines.map(|line| format!("{}\n", line.to_string().trim_end())).collect();
+        // The margin stays where an expected text loses what all its lines begin with.
+        let lines: Vec<String> = lines.map(|line| format!(":{}\n", line.to_string().trim_end())).collect();
         expected.assert_eq(&lines.concat());
     }
 
@@ -250,69 +251,69 @@ mod tests {
             ANSWER,
             100,
             &expect![[r#"
-                  The health endpoint
-
-                  GET `/health` answers 200 while every check passes, and 503 when one fails. See the page
-                  (docs/health.md), https://x.example/a and this.
-
-                  1. First, a point that is long enough to be wrapped on a narrow screen.
-                  2. Second:
-                     - [x] done
-
-                     - [ ] open
-
-                       with a second paragraph
-
-                  | Quoted words that go on for longer than one line of sixty columns.
-
-                    for a_very_long_line in code_that_is_never_wrapped_or_cut(because, it, is, copied):
-                        return 1
-
-                  file         lines
-                  -----------  -----
-                  `app/文.py`  3
-                  b            12
-
-                  ---
-
-                  hard
-                  break <b>tag</b>
+                :  The health endpoint
+                :
+                :  GET `/health` answers 200 while every check passes, and 503 when one fails. See the page
+                :  (docs/health.md), https://x.example/a and this.
+                :
+                :  1. First, a point that is long enough to be wrapped on a narrow screen.
+                :  2. Second:
+                :     - [x] done
+                :
+                :     - [ ] open
+                :
+                :       with a second paragraph
+                :
+                :  | Quoted words that go on for longer than one line of sixty columns.
+                :
+                :    for a_very_long_line in code_that_is_never_wrapped_or_cut(because, it, is, copied):
+                :        return 1
+                :
+                :  file         lines
+                :  -----------  -----
+                :  `app/文.py`  3
+                :  b            12
+                :
+                :  ---
+                :
+                :  hard
+                :  break <b>tag</b>
             "#]],
         );
         shows(
             ANSWER,
             60,
             &expect![[r#"
-                  The health endpoint
-
-                  GET `/health` answers 200 while every check passes, and
-                  503 when one fails. See the page (docs/health.md),
-                  https://x.example/a and this.
-
-                  1. First, a point that is long enough to be wrapped on a
-                     narrow screen.
-                  2. Second:
-                     - [x] done
-
-                     - [ ] open
-
-                       with a second paragraph
-
-                  | Quoted words that go on for longer than one line of
-                    sixty columns.
-
-                    for a_very_long_line in code_that_is_never_wrapped_or_cut(because, it, is, copied):
-                        return 1
-
-                  file         lines
-                  -----------  -----
-                  `app/文.py`  3
-                  b            12
-
-                  ---
-
-                  hard
-                  break <b>tag</b>
+                :  The health endpoint
+                :
+                :  GET `/health` answers 200 while every check passes, and
+                :  503 when one fails. See the page (docs/health.md),
+                :  https://x.example/a and this.
+                :
+                :  1. First, a point that is long enough to be wrapped on a
+                :     narrow screen.
+                :  2. Second:
+                :     - [x] done
+                :
+                :     - [ ] open
+                :
+                :       with a second paragraph
+                :
+                :  | Quoted words that go on for longer than one line of
+                :    sixty columns.
+                :
+                :    for a_very_long_line in code_that_is_never_wrapped_or_cut(because, it, is, copied):
+                :        return 1
+                :
+                :  file         lines
+                :  -----------  -----
+                :  `app/文.py`  3
+                :  b            12
+                :
+                :  ---
+                :
+                :  hard
+                :  break <b>tag</b>
             "#]],
         );
     }
