@@ -185,8 +185,9 @@ impl Client {
         let (env, given) = (worker.env.clone(), order.clone());
         let threads = env.threads;
         let store = aside(threads, move || site::store(&env, &given)).await??;
-        let lacks = !store.has_commit(&order.base);
+        // In this order: another worker may bring the base meanwhile, and a bundle without it would be empty.
         let has = store.bases().map_err(|error| error.to_string())?;
+        let lacks = !store.has_commit(&order.base);
         local_file::replace(&worker.folder.join(ORDER), &order).map_err(|error| error.to_string())?;
         *worker.order.lock() = Some(order);
         let open = &worker.sessions.lock().open;
