@@ -1,7 +1,6 @@
 //! A wait for a lock says whom it is for, and an interrupt says what it does.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
@@ -14,15 +13,20 @@ const HELD: u64 = 12;
 const LEDGER: &str = ".git/squad/ledger.lock";
 
 /// A process of this name that holds a lock.
+///
+/// A shell writes its program: a file that is open for writing here while another test starts a process is "busy", and
+/// cannot be executed.
 fn holder(repo: &TestRepo, name: &str, lock: &Path) -> Child {
-    repo.write(name, "#!/bin/sh\nread line\n");
-    let program = repo.root().join(name);
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     std::fs::create_dir_all(lock.parent().expect("it is in a folder")).expect("a folder");
+    let writes = r#"printf '#!/bin/sh\nread line\n' >"$1" && chmod +x "$1""#;
+    let written = repo.command("sh", &repo.root()).args(["-c", writes, "sh", name]).status().expect("sh runs");
+    assert!(written.success(), "{written}");
     let mut holder = repo.command("flock", &repo.root());
-    let holder = holder.arg("--no-fork").arg(lock).arg(program).stdin(Stdio::piped()).spawn().expect("flock runs");
+    let holder = holder.arg("--no-fork").arg(lock).arg(repo.root().join(name)).stdin(Stdio::piped());
+    let mut holder = holder.spawn().expect("flock runs");
     let is_held = || std::fs::File::open(lock).is_ok_and(|file| file.try_lock().is_err());
     while !is_held() {
+        assert_eq!(holder.try_wait().expect("it is ours"), None, "it holds the lock until it is killed");
         thread::sleep(Duration::from_millis(10));
     }
     holder
