@@ -85,6 +85,9 @@ mod record;
 mod review;
 mod route;
 mod sandbox;
+#[cfg(test)]
+#[path = "../tests/support/script.rs"]
+mod script;
 mod settings;
 mod store;
 mod tools;

@@ -122,8 +122,7 @@ impl World {
     #[cfg(unix)]
     fn wrapped(&self, script: &str) -> Repository {
         let wrapper = self.folder.path().join("git-wrapper");
-        fs::write(&wrapper, script).unwrap();
-        fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        crate::script::write(&wrapper, script);
         let environment = Environment { git: wrapper, ..self.environment.clone() };
         Repository::discover(&self.root(), &environment).unwrap()
     }

@@ -1,6 +1,5 @@
 //! Programs of the user's as engines, through the real binary: a shell script stands for an agent.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -18,11 +17,9 @@ const ECHO: &str = "#!/bin/sh\necho \"$0 $* run=$SQUAD_RUN secret=$SECRET\"\ncat
 /// The team, whose user has an engine `mine`; and more configuration of the user's.
 pub(crate) fn world(script: &str, configuration: &str) -> TestRepo {
     let mut repo = TestRepo::with_small_team();
-    repo.write("../bin/my-agent", script);
+    repo.write_script("../bin/my-agent", script);
     // Not by way of the checkout: what lies there is not run.
     let programs = repo.root().with_file_name("bin");
-    let program = programs.join("my-agent");
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     let mine = "[engines.mine]\nprogram = \"my-agent\"\nargs = [\"{mode}\"]\nprompt = \"stdin\"\nstrict = [\"--safe\"]\nfree = [\"--yes\"]\n";
     repo.write(USER, &format!("{mine}{configuration}"));
     let path = format!("{}:{}", programs.display(), repo.variables["PATH"]);
@@ -254,9 +251,7 @@ fn a_repository_brings_no_command_lines() {
     assert!(output.code == 2 && output.err.contains("there is no engine `evil`"), "{output}");
     assert!(!repo.exists("owned"));
     // Nor the program itself.
-    repo.write("tools/my-agent", ECHO);
-    let path = repo.root().join("tools/my-agent");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    repo.write_script("tools/my-agent", ECHO);
     let mut repo = repo;
     repo.variables.insert("PATH".to_owned(), format!("{}:/usr/bin:/bin", repo.root().join("tools").display()));
     let output = squad(&repo, &["orchestrate", "--engine", "mine", "--agent", "ada", "Add it"]);

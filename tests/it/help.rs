@@ -105,9 +105,9 @@ fn at_a_terminal(pager: Option<&str>, options: &[&str]) -> String {
     for (name, value) in [("TERM", "xterm"), ("NO_COLOR", "1")] {
         repo.variables.insert(name.to_owned(), value.to_owned());
     }
-    repo.write("../pager", "#!/bin/sh\necho \"paged with $LESS and $1\"\ncat\necho 'end of pages'\n");
-    let script = repo.root().with_file_name("pager").display().to_string();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    let script =
+        repo.write_script("../pager", "#!/bin/sh\necho \"paged with $LESS and $1\"\ncat\necho 'end of pages'\n");
+    let script = script.display().to_string();
     let mut person = crate::terminal::Person::sits_down();
     let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
     command.args(["help", "ledger"]).args(options);

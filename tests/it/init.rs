@@ -411,8 +411,7 @@ fn an_engine_that_is_ready_is_chosen() {
         let kept = bin.join(format!("{name}.login"));
         let kept = kept.display();
         let text = format!("#!/bin/sh\ncase \"$*\" in\n'{check}') [ -e '{kept}' ];;\n'{login}') : >'{kept}';;\nesac\n");
-        std::fs::write(bin.join(name), text).expect("a program");
-        std::fs::set_permissions(bin.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+        crate::support::script::write(&bin.join(name), &text);
     };
     let path = format!("{}:/usr/bin:/bin", bin.display());
     let run = |arguments: &[&str]| {

@@ -210,13 +210,10 @@ fn a_decision_of_a_rebase_is_for_its_branch() {
 #[cfg(unix)]
 #[test]
 fn hooks_do_not_run_and_do_not_stand_in_the_way() {
-    use std::os::unix::fs::PermissionsExt;
     let repo = repo();
     for name in ["pre-commit", "commit-msg", "reference-transaction", "post-commit"] {
         let hook = repo.root().join(".git/hooks").join(name);
-        fs::create_dir_all(hook.parent().expect("a folder")).expect("a folder");
-        fs::write(&hook, "#!/bin/sh\ntouch hooked\nexit 1\n").expect("a hook");
-        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("ours");
+        crate::support::script::write(&hook, "#!/bin/sh\ntouch hooked\nexit 1\n");
     }
     let added = repo.squad(&["decisions", "add", "First"]);
     assert!(added.err.contains("1 decision landed on feature"), "{added}");

@@ -1,7 +1,6 @@
 //! `squad mcp` with engines that are command lines, set up by the environment that other servers of its kind read.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -40,8 +39,7 @@ impl World {
         fs::create_dir_all(own.join("pids")).expect("a folder");
         let world = Self { repo, own };
         let stub = STUB.replace("$PIDS", &world.own.join("pids").display().to_string());
-        world.write("stub.sh", &stub);
-        fs::set_permissions(world.own.join("stub.sh"), fs::Permissions::from_mode(0o755)).expect("permissions");
+        crate::support::script::write(&world.own.join("stub.sh"), &stub);
         let stub = world.own.join("stub.sh").display().to_string();
         let run = format!("{stub} <% if (chatId) {{ %> --resume <%= chatId %> <% }} %> \"<%= prompt %>\"\n");
         world.write("run.template", &run);
@@ -435,9 +433,8 @@ fn a_template_is_not_started_where_nothing_may_be_changed() {
 #[test]
 fn another_program_may_make_the_chat() {
     let world = World::new();
-    world.write("maker.sh", "#!/bin/sh\necho chat-of-the-maker\n");
     let maker = world.own.join("maker.sh");
-    fs::set_permissions(&maker, fs::Permissions::from_mode(0o755)).expect("permissions");
+    crate::support::script::write(&maker, "#!/bin/sh\necho chat-of-the-maker\n");
     world.write("other.template", &format!("{}\n", maker.display()));
     let create = world.own.join("other.template").display().to_string();
     let variables = [("STATE_MODE", "stateful"), ("CREATE_CHAT_TEMPLATE_PATH", create.as_str())];
@@ -510,9 +507,11 @@ fn a_member_waits_then_works_then_has_ended() {
 fn a_stateless_server_uses_no_chats_of_any_engine() {
     let world = World::new();
     world.repo.write(".squad/roles/My Role.md", "You test.\n");
-    world.write("agent.sh", "#!/bin/sh\n[ \"$1\" = create-chat ] && { echo chat-7; exit; }\necho \"$@\"\n");
     let program = world.own.join("agent.sh");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+    crate::support::script::write(
+        &program,
+        "#!/bin/sh\n[ \"$1\" = create-chat ] && { echo chat-7; exit; }\necho \"$@\"\n",
+    );
     let profile = format!(
         "program = '{}'\nargs = [[\"--chat\", \"{{chatId}}\"], \"{{roleId}}\", \"{{prompt}}\"]\n",
         program.display()

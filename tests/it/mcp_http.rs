@@ -202,9 +202,7 @@ fn each_client_has_its_own_engine() {
     let folder = crate::support::temporary::folder();
     let mut repo = TestRepo::empty();
     for name in ["claude", "codex"] {
-        let program = folder.path().join(name);
-        std::fs::write(&program, "#!/bin/sh\ncat >/dev/null\n").expect("a program");
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+        crate::support::script::write(&folder.path().join(name), "#!/bin/sh\ncat >/dev/null\n");
     }
     let path = format!("{}:{}", folder.path().display(), repo.variables["PATH"]);
     repo.variables.insert("PATH".to_owned(), path);

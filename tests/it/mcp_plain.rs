@@ -1,7 +1,6 @@
 //! `squad mcp` in a repository without a team, and what a reply has room for.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -154,8 +153,7 @@ fn members_run_on_the_engine_of_the_host() {
                 )
             }
         };
-        fs::write(folder.path().join(name), text).expect("a program");
-        fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o755)).expect("permissions");
+        crate::support::script::write(&folder.path().join(name), &text);
     }
     let path = format!("{}:{}", folder.path().display(), repo.variables["PATH"]);
     for (name, engine) in [("codex-mcp-client", "codex"), ("claude-code", "claude"), ("some-editor", "claude")] {

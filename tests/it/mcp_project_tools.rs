@@ -2,7 +2,7 @@
 //! server it is told of and calls what its task says, one call a line.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -45,8 +45,7 @@ impl World {
         let own = repo.root().with_file_name("own");
         fs::create_dir_all(&own).expect("a folder");
         let agent = own.join("agent");
-        fs::write(&agent, AGENT.replace("$OWN", &own.display().to_string())).expect("a file");
-        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("permissions");
+        crate::support::script::write(&agent, &AGENT.replace("$OWN", &own.display().to_string()));
         let text = format!(
             "[engines.bare]\nprogram = '{}'\nargs = [\"{{tools}}\"]\nprompt = \"stdin\"\ntools = \"claude\"\nown_tools = false\n",
             agent.display()

@@ -93,12 +93,8 @@ fn an_interrupt_ends_every_agent_and_records_the_outcome() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_while_the_engine_starts_leaves_no_process() {
-    use std::os::unix::fs::PermissionsExt;
-
     let mut repo = TestRepo::with_small_team();
-    repo.write("../silent", "#!/bin/sh\necho $$ >\"$HOME/started\"\nexec sleep 300\n");
-    let silent = repo.root().join("../silent");
-    std::fs::set_permissions(&silent, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let silent = repo.write_script("../silent", "#!/bin/sh\necho $$ >\"$HOME/started\"\nexec sleep 300\n");
     repo.variables.insert("COPILOT_CLI_PATH".to_owned(), silent.display().to_string());
     let mut command = repo.command(BINARY, &repo.root());
     command.args(["orchestrate", "--json", "--agent", "ada", "x"]).stdin(Stdio::null()).stdout(Stdio::piped());

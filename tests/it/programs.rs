@@ -3,7 +3,7 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::support::TestRepo;
@@ -13,10 +13,7 @@ const NAMES: [&str; 7] = ["git", "copilot", "copilot-runtime", "ssh", "gpg", "fa
 
 /// A program that leaves a mark.
 fn brought(repo: &TestRepo, path: &str) {
-    let program = repo.root().join(path);
-    fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
-    fs::write(&program, "#!/bin/sh\necho \"$0\" \"$@\" >>\"$HOME/cache/ran\"\n").expect("a file");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+    repo.write_script(path, "#!/bin/sh\necho \"$0\" \"$@\" >>\"$HOME/cache/ran\"\n");
 }
 
 fn ran(repo: &TestRepo) -> String {

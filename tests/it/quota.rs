@@ -117,9 +117,7 @@ fn a_program_says_so_and_a_fallback_stands_in() {
             if fallback.is_empty() { String::new() } else { format!("\"{fallback}\"") }
         );
         let repo = crate::engines::world(refused, &setting);
-        repo.write("../bin/other-agent", "#!/bin/sh\ncat >/dev/null\necho c >c.txt\necho Done.\n");
-        let program = repo.root().with_file_name("bin").join("other-agent");
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it is ours");
+        repo.write_script("../bin/other-agent", "#!/bin/sh\ncat >/dev/null\necho c >c.txt\necho Done.\n");
         let arguments =
             ["orchestrate", "--json", "--engine", "mine", "--permissions", "allow", "--max-concurrent", "1"];
         let output = crate::engines::squad(&repo, &[&arguments[..], &["--agent", "ada,bob", "Add tests"]].concat());

@@ -3,7 +3,6 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use expect_test::expect;
@@ -110,8 +109,7 @@ fn the_exit_code_is_the_verdict() {
 fn engine(folder: &std::path::Path, name: &str, answer: &str) {
     let kept = folder.join(format!("{name}.told"));
     let text = format!("#!/bin/sh\ncat >'{}'\nprintf '%s\\n' '{answer}'\n", kept.display());
-    fs::write(folder.join(name), text).expect("a program");
-    fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).expect("permissions");
+    crate::support::script::write(&folder.join(name), &text);
 }
 
 #[test]

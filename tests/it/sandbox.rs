@@ -369,15 +369,12 @@ fn what_cannot_be_had_is_said_or_refused() {
 #[cfg(unix)]
 #[test]
 fn an_agent_that_may_change_nothing_is_kept_from_it() {
-    use std::os::unix::fs::PermissionsExt;
-
     for level in LEVELS {
         for (permissions, mode) in [("deny", "strict"), ("allow", "free")] {
             let Some(world) = World::at(level) else { continue };
             let program = world.home("bin/mine");
             let text = "#!/bin/sh\necho x > by-$1\necho x > ~/.mine/state\necho x >> ~/.mine/hooks\necho x > ~/elsewhere\necho \"Did $1.\"\n";
-            world.write(&program, text);
-            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+            crate::support::script::write(&program, text);
             world.write(&world.home(".mine/hooks"), "kept\n");
             let config = format!(
                 "[engines.mine]\nprogram = \"{}\"\nargs = [\"{{mode}}\", \"{{prompt}}\"]\nstrict = [\"strict\"]\n\

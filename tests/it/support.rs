@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 use squad::{Clock, DamageLog, Env, Ids, Release, Streams};
 use tempfile::TempDir;
 
+#[path = "../support/script.rs"]
+pub(crate) mod script;
 #[path = "../support/temporary.rs"]
 pub(crate) mod temporary;
 
@@ -199,6 +201,13 @@ impl TestRepo {
         let path = self.root().join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         fs::write(path, text).expect("a file");
+    }
+
+    /// A program that can be executed at once, by its path from the root.
+    pub(crate) fn write_script(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.root().join(path);
+        script::write(&path, text);
+        path
     }
 
     pub(crate) fn read(&self, path: &str) -> String {

@@ -63,13 +63,7 @@ impl Shared {
     /// Runs for each ref that is pushed, which is `$1`.
     pub(crate) fn write_hook(&self, script: &str) {
         let hook = self.hub().join("hooks/update");
-        fs::create_dir_all(self.hub().join("hooks")).expect("a folder");
-        // Not written over: one that still runs would keep it from being run.
-        let new = hook.with_extension("new");
-        fs::write(&new, format!("#!/bin/sh\n{script}\n")).expect("a hook");
-        #[cfg(unix)]
-        fs::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it is ours");
-        fs::rename(&new, &hook).expect("it is ours");
+        crate::support::script::write(&hook, &format!("#!/bin/sh\n{script}\n"));
     }
 }
 

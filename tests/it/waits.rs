@@ -13,16 +13,11 @@ const HELD: u64 = 12;
 const LEDGER: &str = ".git/squad/ledger.lock";
 
 /// A process of this name that holds a lock.
-///
-/// A shell writes its program: a file that is open for writing here while another test starts a process is "busy", and
-/// cannot be executed.
 fn holder(repo: &TestRepo, name: &str, lock: &Path) -> Child {
     std::fs::create_dir_all(lock.parent().expect("it is in a folder")).expect("a folder");
-    let writes = r#"printf '#!/bin/sh\nread line\n' >"$1" && chmod +x "$1""#;
-    let written = repo.command("sh", &repo.root()).args(["-c", writes, "sh", name]).status().expect("sh runs");
-    assert!(written.success(), "{written}");
+    let program = repo.write_script(name, "#!/bin/sh\nread line\n");
     let mut holder = repo.command("flock", &repo.root());
-    let holder = holder.arg("--no-fork").arg(lock).arg(repo.root().join(name)).stdin(Stdio::piped());
+    let holder = holder.arg("--no-fork").arg(lock).arg(program).stdin(Stdio::piped());
     let mut holder = holder.spawn().expect("flock runs");
     let is_held = || std::fs::File::open(lock).is_ok_and(|file| file.try_lock().is_err());
     while !is_held() {

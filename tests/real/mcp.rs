@@ -29,8 +29,7 @@ const KEY: &str = "k39dkf83jd02mfq";
 fn world() -> World {
     let world = World::new(|_| [plays("ada", &[&call("tides-tide", &json!({})), "say:I looked."])]);
     let server = Path::new(&world.repo.variables["HOME"]).with_file_name("tides.sh");
-    std::fs::write(&server, SERVER).expect("a file");
-    std::fs::set_permissions(&server, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    crate::repository::script::write(&server, SERVER);
     let user = format!(
         "[mcp.servers.tides]\ncommand = \"{}\"\nargs = [\"noon\"]\nenv = {{ TIDES_KEY = \"{KEY}\" }}\n\
          [mcp.servers.gone]\ncommand = \"no-such-server\"\n",

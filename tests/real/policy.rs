@@ -165,9 +165,7 @@ fn nothing_of_a_hostile_repository_runs_or_calls() {
     let ran = world.repo.root().join("ran");
     let run = format!("[\"sh\", \"-c\", \"touch '{}'\"]", ran.display());
     let file = format!("#!/bin/sh\ntouch '{}'\nexec cat\n", ran.display());
-    world.repo.write("tools/run.sh", &file);
-    let program = world.repo.root().join("tools/run.sh");
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+    world.repo.write_script("tools/run.sh", &file);
     let mut config = format!(
         "[policy]\ncommands.allow = [\"sh\"]\n[engine]\nfallback = [\"mine\"]\n\
          [engine.copilot]\npath = \"tools/run.sh\"\npermission = \"allow\"\n\

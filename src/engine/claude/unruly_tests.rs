@@ -1,7 +1,6 @@
 //! Programs that behave as badly as a real one can, as small shell scripts that speak its protocol.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -42,12 +41,8 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// Written beside and moved: one that runs is not changed.
     fn set(&self, script: &str) {
-        let (new, program) = (self.path("new"), self.path("agent"));
-        fs::write(&new, format!("#!/bin/sh\n{script}")).expect("a file");
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("permissions");
-        fs::rename(new, program).expect("it is moved");
+        crate::script::write(&self.path("agent"), &format!("#!/bin/sh\n{script}"));
     }
 
     fn read(&self, name: &str) -> String {

@@ -50,12 +50,8 @@ impl World {
     }
 
     async fn start(&self, script: &str, timeouts: Timeouts) -> Result<Codex, EngineError> {
-        let (text, program) = (self.0.path().join("codex.txt"), self.0.path().join("codex"));
-        fs::write(&text, format!("#!/bin/sh\n{script}\n")).expect("a script");
-        // By a separate process: a child of another test could inherit a file open for writing here.
-        let copied = crate::program::Program::of_user("/bin/cp".as_ref()).command().args([&text, &program]).status();
-        assert!(copied.expect("cp runs").success());
-        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+        let program = self.0.path().join("codex");
+        crate::script::write(&program, &format!("#!/bin/sh\n{script}\n"));
         let users = toml::from_str(&format!("[codex]\nprogram = '{}'\n", program.display())).expect("a table");
         let options = command::Options {
             profile: command::Profile::find("codex", &users).expect("there").expect("complete"),

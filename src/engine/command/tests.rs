@@ -1,7 +1,6 @@
 //! Sessions of small programs that behave as badly as real ones can.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use super::*;
@@ -29,8 +28,7 @@ impl World {
     /// An engine whose program is a shell script. `fields` are added to its profile.
     fn engine(&self, script: &str, fields: &str) -> Command {
         let program = self.folder.path().join("agent");
-        fs::write(&program, format!("#!/bin/sh\n{script}")).expect("a file");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+        crate::script::write(&program, &format!("#!/bin/sh\n{script}"));
         let text = format!("[agent]\nprogram = '{}'\nstrict = [\"--safe\"]\n{fields}", program.display());
         let users: std::collections::BTreeMap<String, EngineProfile> = toml::from_str(&text).expect("a table");
         Command::start(Options {

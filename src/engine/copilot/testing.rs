@@ -46,19 +46,8 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
 /// should pass.
 #[cfg(unix)]
 pub(crate) fn options(folder: &tempfile::TempDir, script: &str) -> Options {
-    use std::os::unix::fs::PermissionsExt;
-
-    let (text, program) = (folder.path().join("copilot.txt"), folder.path().join("copilot"));
-    std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).expect("a script");
-    // Copied by a separate process: a child of another test could inherit a file open for writing here, and executing
-    // it would fail as busy.
-    let copied = crate::program::Program::of_user("/bin/cp".as_ref())
-        .command()
-        .args([&text, &program])
-        .status()
-        .expect("cp runs");
-    assert!(copied.success(), "{copied}");
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    let program = folder.path().join("copilot");
+    crate::script::write(&program, &format!("#!/bin/sh\n{script}\n"));
     Options {
         program: Some(program),
         squad: None,

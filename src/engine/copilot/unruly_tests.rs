@@ -60,12 +60,7 @@ async fn a_login_that_the_sandbox_hides_is_not_called_missing() {
         let mut options = options(&folder, &script);
         // Takes the place of squad: it sets no bounds, but says that it would.
         let squad = folder.path().join("squad");
-        let text = folder.path().join("squad.txt");
-        fs::write(&text, "#!/bin/sh\nshift 2\nWITHIN=1 exec \"$@\"\n").expect("a script");
-        // By a separate process, for the reason that `options` gives.
-        let copied = crate::program::Program::of_user("/bin/cp".as_ref()).command().args([&text, &squad]).status();
-        assert!(copied.expect("cp runs").success());
-        fs::set_permissions(&squad, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+        crate::script::write(&squad, "#!/bin/sh\nshift 2\nWITHIN=1 exec \"$@\"\n");
         let temporary = tempfile::tempdir().expect("a temporary folder");
         options.sandbox =
             Some(Sandbox::new(&squad, rules(SandboxLevel::Files, temporary.path()), (temporary, Vec::new())));

@@ -126,8 +126,7 @@ fn what_a_sparse_checkout_hides_stays_hidden() {
 fn wrapped(world: &mut World, words: &str, deed: &str) {
     let wrapper = world.folder.path().join("git-wrapper");
     let script = format!("#!/bin/sh\ncase \"$*\" in *'{words}'*)\n{deed};;\nesac\nexec git \"$@\"\n");
-    fs::write(&wrapper, script).unwrap();
-    fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    crate::script::write(&wrapper, &script);
     world.environment.git = wrapper;
 }
 

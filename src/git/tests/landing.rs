@@ -327,10 +327,7 @@ fn no_hook_runs() {
     let world = World::new();
     for hook in ["pre-commit", "commit-msg", "post-commit", "reference-transaction", "post-index-change"] {
         let path = world.root().join(".git/hooks").join(hook);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, "#!/bin/sh\ntouch \"$(git rev-parse --git-common-dir)/hooked\"\nexit 1\n").unwrap();
-        #[cfg(unix)]
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        crate::script::write(&path, "#!/bin/sh\ntouch \"$(git rev-parse --git-common-dir)/hooked\"\nexit 1\n");
     }
     landed(&world.repository(), &change(&[(DECISION, "x\n")]));
     assert!(!world.root().join(".git/hooked").exists());
@@ -339,8 +336,7 @@ fn no_hook_runs() {
 #[cfg(unix)]
 fn signer(world: &World, script: &str) {
     let program = world.folder.path().join("signer");
-    fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    crate::script::write(&program, &format!("#!/bin/sh\n{script}"));
     world.git(&["config", "commit.gpgSign", "true"]);
     world.git(&["config", "gpg.program", program.to_str().unwrap()]);
 }
@@ -376,8 +372,7 @@ fn a_branch_that_moves_meanwhile_is_built_upon() {
     let wrapper = world.folder.path().join("git-wrapper");
     let script = "#!/bin/sh\ncase \"$*\" in *' update-ref -m '*)\n  if mkdir \"$HOME/once\" 2>/dev/null; then\n    \
                   git commit -q --allow-empty -m beside\n  fi;;\nesac\nexec git \"$@\"\n";
-    fs::write(&wrapper, script).unwrap();
-    fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    crate::script::write(&wrapper, script);
     world.environment.git = wrapper;
     world.write("staged.txt", "x");
     landed(&world.repository(), &change(&[(DECISION, "x\n")]));

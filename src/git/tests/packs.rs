@@ -309,9 +309,7 @@ fn a_pack_holds_everything_that_is_new_in_it() {
 fn signed_or_not_a_landing_leaves_nothing_loose() {
     let world = World::new();
     let script = world.folder.path().join("sign");
-    fs::write(&script, "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho signature\n").unwrap();
-    #[cfg(unix)]
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    crate::script::write(&script, "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho signature\n");
     let loose = world.git(&["count-objects"]);
     for (number, is_signed) in [false, true].into_iter().enumerate() {
         if is_signed {

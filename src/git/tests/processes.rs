@@ -104,8 +104,7 @@ fn a_landing_that_is_killed_loses_nothing_and_is_finished_by_the_next() {
         let wrapper = world.folder.path().join("git-wrapper");
         let script = "#!/bin/sh\ncase \"$*\" in *\"$STEP\"*)\n test $MOMENT = before || git \"$@\" >/dev/null\n \
                       kill -9 $PPID; exit 1;;\nesac\nexec git \"$@\"\n";
-        fs::write(&wrapper, script).unwrap();
-        fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        crate::script::write(&wrapper, script);
         world.write("staged.txt", "staged\n");
         world.git(&["add", "staged.txt"]);
         world.write("README.md", "edited\n");
