@@ -125,7 +125,7 @@ fn changes_without_a_team_are_shown_and_taken_back() {
     }
 }
 
-/// The client's own engine, where it is installed; else the first that is.
+/// The client's own engine, where it is ready; else the first that is.
 #[test]
 fn members_run_on_the_engine_of_the_host() {
     let folder = temporary::folder();
@@ -135,9 +135,11 @@ fn members_run_on_the_engine_of_the_host() {
         let message = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": said}]}});
         let result = json!({"type": "result", "subtype": "success", "is_error": false, "result": said});
         let begun = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "1"}});
+        let kept = folder.path().join(format!("{name}.login"));
+        let login = format!("case \"$*\" in *status) [ -e '{}' ]; exit;; esac\n", kept.display());
         let text = match name {
             "claude" => format!(
-                "#!/bin/sh\nwhile read -r line; do case \"$line\" in *initialize*) echo '{begun}';; \
+                "#!/bin/sh\n{login}while read -r line; do case \"$line\" in *initialize*) echo '{begun}';; \
                  *'\"type\":\"user\"'*) echo '{message}'; echo '{result}';; esac; done\n"
             ),
             _ => {
@@ -145,7 +147,7 @@ fn members_run_on_the_engine_of_the_host() {
                 let said = json!({"method": "item/completed", "params": {"item": item}});
                 let ended = json!({"method": "turn/completed", "params": {"turn": {"status": "completed"}}});
                 format!(
-                    "#!/bin/sh\nwhile read -r line; do id=$(printf '%s' \"$line\" | sed -n 's/.*\"id\":\\([0-9]*\\).*/\\1/p'); \
+                    "#!/bin/sh\n{login}while read -r line; do id=$(printf '%s' \"$line\" | sed -n 's/.*\"id\":\\([0-9]*\\).*/\\1/p'); \
                      case \"$line\" in *'\"initialize\"'*) r='{{\"userAgent\":\"squad/0.169.0\"}}';; \
                      *thread/start*) r='{{\"thread\":{{\"id\":\"t\"}}}}';; \
                      *turn/start*) echo '{said}'; echo '{ended}'; r='{{}}';; *'\"id\"'*) r='{{}}';; *) continue;; esac; \
@@ -156,7 +158,22 @@ fn members_run_on_the_engine_of_the_host() {
         crate::support::script::write(&folder.path().join(name), &text);
     }
     let path = format!("{}:{}", folder.path().display(), repo.variables["PATH"]);
-    for (name, engine) in [("codex-mcp-client", "codex"), ("claude-code", "claude"), ("some-editor", "claude")] {
+    for (name, logins, engine) in [
+        ("codex-mcp-client", &["claude", "codex"][..], "codex"),
+        ("codex-mcp-client", &["claude"], "claude"),
+        ("claude-code", &["claude", "codex"], "claude"),
+        ("claude-code", &["codex"], "codex"),
+        ("claude-code", &[], "claude"),
+        ("some-editor", &["claude", "codex"], "claude"),
+        ("some-editor", &["codex"], "codex"),
+    ] {
+        for engine in ["claude", "codex"] {
+            let kept = folder.path().join(format!("{engine}.login"));
+            let _ = fs::remove_file(&kept);
+            if logins.contains(&engine) {
+                fs::write(kept, "").expect("a file");
+            }
+        }
         let mut client = McpClient::start_in(&repo, &repo.root(), &[], &[("PATH", &path)]);
         let info = json!({"name": name, "version": "1"});
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});

@@ -27,7 +27,7 @@ use crate::ui::Ui;
 /// Any MCP client can list the team's roles and start members of it. Roles are the team's agents and the Markdown
 /// files in `.squad/agents` and `.squad/roles`; AGENTS_DIRECTORY_PATH names a folder of your own with more of them.
 /// Without a team, the built-in roles and those in `.claude/agents`, `.github/agents`, `.codex/agents` and `agents` are
-/// offered, and members run on the client's own engine or on the first that is installed.
+/// offered, and members run on the client's own engine if it is ready, or on the first that is.
 ///
 /// Every revision of the protocol is served, but for batches of revision 2025-03-26: they are answered with an error.
 #[derive(clap::Args)]

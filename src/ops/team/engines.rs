@@ -67,14 +67,6 @@ fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
     Failure::new(kind, format!("there is no engine `{name}`")).hint(format!("the engines are {engines}"))
 }
 
-/// The engine that is preferred if its program is there, else the first whose is. Starts nothing, and does not look for a
-/// login.
-pub(crate) fn first_installed(env: &Env, directory: &Path, settings: &Settings, preferred: &str) -> Option<String> {
-    let is_real = |name: &String| name == preferred || EngineKind::parse(name) != Some(EngineKind::Rehearsal);
-    let all = std::iter::once(preferred.to_owned()).chain(names(settings)).filter(is_real);
-    installed(env, directory, settings, all).next()
-}
-
 /// Those of some engines whose programs are there. Starts nothing, and does not look for a login.
 pub(crate) fn installed(
     env: &Env,
@@ -106,12 +98,39 @@ pub(crate) fn until_ready(env: &Env, directory: &Path, settings: &Settings) -> R
     Ok(reports)
 }
 
-/// Where there is no team, and nobody has chosen an engine: the preferred one, or the first that is installed.
-pub(crate) fn without_team(env: &Env, directory: &Path, preferred: Option<&str>) -> Option<String> {
+/// The user's settings, where there is no team and nobody has chosen an engine.
+pub(crate) fn undecided(env: &Env, directory: &Path) -> Option<Settings> {
     let settings = crate::ops::own_settings(env);
     let is_free = matches!(settings.origin("engine.name"), Origin::Default) && Workspace::find(env, directory).is_err();
-    let preferred = preferred.unwrap_or(&settings.engine.name);
-    if is_free { first_installed(env, directory, &settings, preferred) } else { None }
+    is_free.then_some(settings)
+}
+
+/// Of the engines that are installed, the preferred one first: the first that is ready, else the first that may be, else
+/// the first. Starts what it looks at, and nothing where there is no choice.
+pub(crate) fn first_ready(
+    env: &Env,
+    directory: &Path,
+    settings: &Settings,
+    preferred: &str,
+) -> Option<(String, Readiness)> {
+    let is_other = |name: &String| name != preferred && EngineKind::parse(name) != Some(EngineKind::Rehearsal);
+    let all = std::iter::once(preferred.to_owned()).chain(names(settings).into_iter().filter(is_other));
+    let installed: Vec<String> = installed(env, directory, settings, all).collect();
+    if let [] | [_] = installed[..] {
+        return installed.into_iter().next().map(|only| (only, Readiness::Installed));
+    }
+    let (runtime, known) = (runtime(env).ok()?, KnownProofs::read(env));
+    let mut best: Option<(String, Readiness)> = None;
+    for name in installed {
+        let ready = runtime.block_on(report(&name, (env, &known), None, directory, settings)).ready;
+        if best.as_ref().is_none_or(|(_, found)| ready > *found) {
+            best = Some((name, ready));
+        }
+        if ready == Readiness::Ready {
+            break;
+        }
+    }
+    best
 }
 
 /// The engine that is the same program as an MCP client.
@@ -567,13 +586,13 @@ impl std::fmt::Display for Proved {
 }
 
 /// Whether an engine can be used, as far as that is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Readiness {
-    Ready,
-    /// It is installed, and whether it is logged in cannot be asked.
-    Installed,
     #[default]
     NotReady,
+    /// It is installed, and whether it is logged in cannot be asked.
+    Installed,
+    Ready,
 }
 
 impl Readiness {

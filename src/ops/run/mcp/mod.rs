@@ -35,7 +35,7 @@ use crate::model::{IntoMap, Problem, Severity};
 use crate::ops::Project;
 use crate::ops::run::members::Runner;
 use crate::ops::run::order::flag_settings;
-use crate::ops::team::engines;
+use crate::ops::team::engines::{self, Readiness};
 use crate::policy::Permissions;
 use crate::settings::BAD_VALUE;
 use arguments::checked;
@@ -68,6 +68,8 @@ pub(crate) struct McpServer {
     client: Option<String>,
     /// The roles when they were last read.
     known: Arc<Mutex<Option<Arc<KnownRoles>>>>,
+    /// The engine that was found ready where nobody has chosen one, by the client's own.
+    ready: Arc<Mutex<BTreeMap<Option<&'static str>, String>>>,
     /// A process for the next run, started after the first one: starting a process takes longer than some members
     /// work. It ends with the server, however the server ends.
     spare: Arc<Mutex<Option<Runner>>>,
@@ -96,7 +98,15 @@ pub(crate) struct Check {
 impl McpServer {
     pub(crate) fn new(env: &Env, directory: &Path, options: Options) -> Self {
         let (env, directory) = (env.clone(), directory.to_owned());
-        Self { env, directory, options, client: None, known: Arc::default(), spare: Arc::default() }
+        Self {
+            env,
+            directory,
+            options,
+            client: None,
+            known: Arc::default(),
+            ready: Arc::default(),
+            spare: Arc::default(),
+        }
     }
 
     pub(crate) fn check(&self) -> Result<Check, Failure> {
@@ -202,17 +212,29 @@ impl McpServer {
         Project::open_without_team(&self.env, &self.directory, flag_settings(&self.flags()))
     }
 
-    /// The server's flags. Without a team, and if nobody has chosen an engine, members run on the client's own, or on the
-    /// first that is installed.
+    /// The server's flags. Without a team, and if nobody has chosen an engine, members run on the client's own if it is
+    /// ready, or on the first that is.
     fn flags(&self) -> BTreeMap<String, String> {
         let mut flags = self.options.flags.clone();
-        let is_free = self.options.described.is_none() && !flags.contains_key("engine");
-        if is_free {
-            let preferred = self.client.as_deref().and_then(engines::of_client);
-            let found = engines::without_team(&self.env, &self.directory, preferred);
-            flags.extend(found.map(|engine| ("engine".to_owned(), engine)));
+        if self.options.described.is_none() && !flags.contains_key("engine") {
+            flags.extend(self.engine_without_team().map(|engine| ("engine".to_owned(), engine)));
         }
         flags
+    }
+
+    fn engine_without_team(&self) -> Option<String> {
+        let settings = engines::undecided(&self.env, &self.directory)?;
+        let own = self.client.as_deref().and_then(engines::of_client);
+        let mut known = self.ready.lock();
+        if let Some(engine) = known.get(&own) {
+            return Some(engine.clone());
+        }
+        let preferred = own.unwrap_or(&settings.engine.name);
+        let (engine, ready) = engines::first_ready(&self.env, &self.directory, &settings, preferred)?;
+        if ready == Readiness::Ready {
+            known.insert(own, engine.clone());
+        }
+        Some(engine)
     }
 }
 
