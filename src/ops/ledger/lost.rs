@@ -13,8 +13,9 @@ use crate::model::{
 };
 use crate::ops::ledger::journal::append;
 use crate::ops::ledger::log::{Choice, timeline};
+use crate::ops::run::actions::writes;
 use crate::ops::run::before::{Since, before};
-use crate::ops::run::lease;
+use crate::ops::run::lease::{self, RunFiles};
 use crate::ops::team::secrets;
 use crate::ops::team::workspace::{below, place_of};
 use crate::pool::AgentChanges;
@@ -46,18 +47,34 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
     if !state.has_started || state.has_ended {
         return Ok(());
     }
-    let mut changes = changes(repository, prefix, run, &events);
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
+    // No entry may be older than the run's last one, even if the clock was set back.
+    let at = env.clock.now().max(state.last);
+    let mut event = |agent, position, kind, causes| {
+        state.seq += 1;
+        let (seq, run, id) = (state.seq, run.clone(), env.ids.entry(at));
+        Event { seq, at, run, agent, kind, id, position, causes }
+    };
     let mut entries = Vec::new();
-    let mut at = state.last;
+    for (agent, call, path) in unrecorded(repository, prefix, run, &events) {
+        let kind = EventKind::ToolStarted { call, tool: "write".to_owned(), detail: path };
+        let open = state.open.get_mut(&agent);
+        let position = open.as_ref().map_or(Position::FIRST, |open| open.position);
+        let causes = open.as_ref().map(|open| open.cause.clone()).into_iter().collect();
+        if let Some(open) = open {
+            open.has_begun = true;
+            open.calls.note(&kind);
+        }
+        let event = event(Some(agent), position, kind, causes);
+        entries.push(entry_of(&event, &redactor));
+        events.push(event);
+    }
+    let mut changes = changes(repository, prefix, run, &events);
     let mut ends = Vec::new();
     let mut push = |agent: Option<Slug>, position, kind, causes| {
-        state.seq += 1;
-        // No entry may be older than the run's last one, even if the clock was set back.
-        at = env.clock.now().max(state.last);
-        let (seq, run, id) = (state.seq, run.clone(), env.ids.entry(at));
-        ends.push(id.clone());
-        entries.push(entry_of(&Event { seq, at, run, agent, kind, id, position, causes }, &redactor));
+        let event = event(agent, position, kind, causes);
+        ends.push(event.id.clone());
+        entries.push(entry_of(&event, &redactor));
     };
     for (agent, mut work) in std::mem::take(&mut state.open) {
         work.name_unknown_calls();
@@ -75,6 +92,26 @@ pub(crate) fn record_end(env: &Env, repository: &Repository, prefix: &str, run: 
         last.causes.extend(ends.iter().rev().skip(1).rev().cloned());
     }
     append(repository, prefix, &entries, at)
+}
+
+/// The calls of the dead process that wrote files, and that were not recorded any more: each with its agent and its file,
+/// relative to the project.
+fn unrecorded(
+    repository: &Repository,
+    prefix: &str,
+    run: &RunId,
+    events: &[Event],
+) -> BTreeSet<(Slug, String, String)> {
+    let place = below(&place_of(prefix), "");
+    let is_start = |event: &Event| matches!(event.kind, EventKind::RunStarted { .. } | EventKind::RunResumed { .. });
+    let of_process = events.get(events.iter().rposition(is_start).unwrap_or_default()..).unwrap_or_default();
+    let is_recorded = |agent: &Slug, call: &str| {
+        let is_it = |event: &Event| matches!(&event.kind, EventKind::ToolStarted { call: begun, .. } if begun == call);
+        of_process.iter().any(|event| event.agent.as_ref() == Some(agent) && is_it(event))
+    };
+    let writes = writes(&RunFiles::new(&repository.own_folder(), run)).into_iter();
+    let writes = writes.filter(|(agent, call, _)| !call.is_empty() && !is_recorded(agent, call));
+    writes.filter_map(|(agent, call, path)| Some((agent, call, path.strip_prefix(&place)?.to_owned()))).collect()
 }
 
 /// What the agents of an unfinished step had changed at the run's last snapshot.

@@ -75,6 +75,10 @@ impl Actions {
         let (local, own) = (local.to_owned(), files.actions.clone());
         let work_tree = repository.git_dir().display().to_string();
         let actions = Self { local, own, work_tree, state: Mutex::default() };
+        if files.actions.exists() || files.written.exists() {
+            // What the run's killed process did is not this one's.
+            actions.open(&mut actions.state.lock());
+        }
         // What others did before is not of interest.
         actions.others();
         actions
@@ -89,10 +93,14 @@ impl Actions {
         };
         let mut state = self.state.lock();
         if state.file.is_none() {
-            state.file = OpenOptions::new().create(true).append(true).open(&self.own).ok();
-            append(&state.file, &Line::In(self.work_tree.clone()));
+            self.open(&mut state);
         }
         append(&state.file, &line);
+    }
+
+    fn open(&self, state: &mut State) {
+        state.file = OpenOptions::new().create(true).append(true).open(&self.own).ok();
+        append(&state.file, &Line::In(self.work_tree.clone()));
     }
 
     /// What the other runs have done since the last call, and what they are at now.
@@ -142,8 +150,8 @@ impl Actions {
 }
 
 /// The calls of a run's last process that wrote files, each with its agent and a path: the ledger may lack those of the
-/// moment before it was killed. They are told once.
-pub(super) fn take_writes(files: &RunFiles) -> Vec<(Slug, String, String)> {
+/// moment before it was killed.
+pub(in crate::ops) fn writes(files: &RunFiles) -> Vec<(Slug, String, String)> {
     let mut writes = Vec::new();
     for line in [&files.written, &files.actions].into_iter().flat_map(fs::read_to_string).collect::<String>().lines() {
         match from_json(line) {
@@ -152,7 +160,6 @@ pub(super) fn take_writes(files: &RunFiles) -> Vec<(Slug, String, String)> {
             _ => {}
         }
     }
-    let _ = fs::remove_file(&files.written);
     writes
 }
 

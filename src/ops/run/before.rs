@@ -124,6 +124,8 @@ impl<'a> Reader<'a> {
                     self.name(agent, call, &path, begun.unwrap_or(self.snapshots.len()));
                 }
             }
+            // Later calls are another process's, also those with the same ids.
+            (EventKind::RunResumed { .. }, _) => self.cut_calls(),
             (EventKind::Completed(_), Some(agent)) => drop(self.begun.remove(agent)),
             (_, Some(agent)) if opens_session(event) => {
                 self.begun.entry(agent.clone()).or_insert(self.snapshots.len() - 1);
@@ -138,12 +140,16 @@ impl<'a> Reader<'a> {
         ended.chain([&mut self.open]).for_each(|interval| interval.name(agent, call, path));
     }
 
-    fn before(mut self, first: WorkTreeSnapshot) -> Before {
-        // Nobody knows whether these have done anything.
+    /// The run's process has died. Nobody knows whether its last calls have done anything.
+    fn cut_calls(&mut self) {
         for ((agent, call), Begun { snapshots, path, is_command }) in std::mem::take(&mut self.calls) {
             path.iter().for_each(|path| self.name(&agent, &call, path, snapshots));
             self.open.commands.extend(is_command.then_some(agent));
         }
+    }
+
+    fn before(mut self, first: WorkTreeSnapshot) -> Before {
+        self.cut_calls();
         let Self { snapshots, open, begun, .. } = self;
         Before { first, snapshots, open, begun }
     }
@@ -200,6 +206,34 @@ mod tests {
             assert!(interval.commands.len() == 1 && interval.is_down && interval.git.hooks == ["pre-commit"]);
             assert!(interval.others.commands.len() == 1 && interval.others.named.contains_key("a.txt"));
             assert!(!is_there || (before.open.others.is_empty() && !before.open.is_down));
+        }
+    }
+
+    /// A call without an end × a resumption after it, before or after the next snapshots: it wrote until its process died.
+    #[test]
+    fn a_call_that_was_cut_short_is_over_when_the_run_goes_on() {
+        let call = json!({"type": "tool.started", "call": "1", "tool": "write", "detail": "a.txt"});
+        let resumed =
+            json!({"type": "run.resumed", "permissions": "allow", "branch": null, "commit": null, "done": []});
+        let taken = json!({"type": "snapshot.taken", "commit": "b", "left_out": [], "seconds": 0.1});
+        let same = json!({"type": "tool.completed", "call": "1", "tool": "write", "ok": true, "exit_code": null,
+                          "seconds": 0.1, "detail": "b.txt", "result": "", "wrote": {"path": "b.txt"}});
+        for (events, expected) in [
+            (vec![&call], &["a.txt"][..]),
+            (vec![&call, &taken], &["a.txt", "a.txt"]),
+            (vec![&call, &taken, &resumed, &taken], &["a.txt", "a.txt", ""]),
+            (vec![&call, &resumed, &taken, &taken], &["a.txt", "", ""]),
+            // Another process uses the same ids again.
+            (vec![&call, &resumed, &taken, &same], &["a.txt", "b.txt"]),
+            (vec![&call, &resumed, &taken, &call, &resumed, &taken], &["a.txt", "a.txt", ""]),
+        ] {
+            let mut reader = Reader::new(("", ""), WorkTreeSnapshot::sample(1));
+            events.iter().for_each(|kind| reader.read(&event((*kind).clone()), &|_| Some(WorkTreeSnapshot::sample(2))));
+            let Before { snapshots, open, .. } = reader.before(WorkTreeSnapshot::sample(1));
+            let intervals = snapshots.iter().skip(1).map(|(_, interval)| interval).chain([&open]);
+            let named: Vec<String> =
+                intervals.map(|interval| interval.named.keys().cloned().collect::<Vec<_>>().join(" ")).collect();
+            assert_eq!(named, expected, "{events:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Running the team: one run from its order to its end, resuming, conversations, and learning from earlier runs.
 
-mod actions;
+pub(in crate::ops) mod actions;
 pub(crate) mod attachments;
 pub(in crate::ops) mod before;
 mod budget;

@@ -22,11 +22,10 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
 use crate::model::{
-    AvailableModels, Event, EventKind, IntoSet, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunEnd, RunId, Slug, Tier,
+    AvailableModels, EventKind, IntoSet, NO_ENGINE, Outcome, Plan, PlanKind, Position, RunEnd, RunId, Slug, Tier,
 };
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
-use crate::ops::run::actions::take_writes;
 use crate::ops::run::attachments;
 use crate::ops::run::budget::budget;
 use crate::ops::run::clones::{self, Basis, Clones};
@@ -389,15 +388,7 @@ async fn resume_snapshots(project: &Project, prepared: &Prepared, tree: &Arc<Wor
     let (root, prefix) = (project.folder.root.display().to_string(), project.path_in_repository());
     let since = before::Since::UnfinishedStep;
     let before = before::before(since, &past.events, (&root, &prefix), first.as_deref(), read);
-    let written = take_writes(&prepared.lease.files());
     let Some(mut before) = before else { return false };
-    let has_call = |agent: &Slug, call: &str| {
-        let is_it = |event: &Event| matches!(&event.kind, EventKind::ToolStarted { call: begun, .. } if begun == call);
-        past.events.iter().any(|event| event.agent.as_ref() == Some(agent) && is_it(event))
-    };
-    for (agent, call, path) in written.iter().filter(|(agent, call, _)| !call.is_empty() && !has_call(agent, call)) {
-        before.open.name(agent, call, path);
-    }
     let state = kept_state(&prepared.lease.files());
     if let Some((last, interval)) = before.snapshots.pop() {
         before.snapshots.push((last.with_state(state), interval));
