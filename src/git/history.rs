@@ -1,6 +1,6 @@
 //! Queries about commits, answered by the `git` program, since only git knows how to resolve a revision.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -9,9 +9,15 @@ use gix::ObjectId;
 
 use super::error::Error;
 use super::object_store::ObjectStore;
+use super::references::{OWN_REFS, REFS};
 use super::repository::Repository;
 use super::walk::{Limits, PassedOver, Walk};
 use crate::model::{IntoMap, IntoSet};
+
+/// The input of a call that reads one item from each line.
+fn lines(items: impl Iterator<Item = String>) -> String {
+    items.map(|item| item + "\n").collect()
+}
 
 impl Repository {
     /// The commit that a revision names; `None` if there is none here.
@@ -34,8 +40,8 @@ impl Repository {
         let is_here = |commit: &&String| self.parse_commit(commit).is_ok_and(|id| store.tree_of(&id).is_ok());
         let mut merged: BTreeSet<String> = commits.iter().filter(is_here).cloned().into_set();
         if !merged.is_empty() {
-            let names: Vec<&str> = merged.iter().map(String::as_str).chain(["--not", into, "--"]).collect();
-            let outside = self.call(&["rev-list"]).arguments(&names).succeed()?;
+            let input = lines(merged.iter().cloned().chain([format!("^{into}")]));
+            let outside = self.call(&["rev-list", "--stdin"]).input(input).succeed()?;
             let outside = outside.text();
             let outside: BTreeSet<&str> = outside.lines().into_set();
             merged.retain(|commit| !outside.contains(commit.as_str()));
@@ -50,36 +56,78 @@ impl Repository {
         commits: &BTreeSet<String>,
         head: Option<&str>,
     ) -> Result<BTreeMap<String, BTreeSet<Option<String>>>, Error> {
-        let without: Vec<&str> = head.iter().flat_map(|head| ["--not", head]).chain(["--"]).collect();
-        let listed = |of: &[&str]| {
-            let listed = self.call(&["rev-list"]).arguments(of).arguments(&without).succeed()?.text();
-            Ok::<_, Error>(listed.lines().filter(|commit| commits.contains(*commit)).map(str::to_owned).into_set())
-        };
+        let exclude: Vec<String> =
+            OWN_REFS.iter().flat_map(|kind| ["", "/*"].map(|all| format!("--exclude={REFS}{kind}{all}"))).collect();
+        let call = self.call(&["rev-list", "--topo-order", "--parents"]).arguments(&exclude).arguments(&["--all"]);
+        let listed = call.arguments(&head.map(|head| format!("^{head}")).into_iter().collect::<Vec<String>>());
+        let listed = listed.succeed()?.text();
+        let lines = listed.lines().map(|line| line.split(' '));
+        let parents: HashMap<&str, Vec<&str>> =
+            lines.clone().filter_map(|mut ids| Some((ids.next()?, ids.collect()))).collect();
+        let changed = self.changed_by(commits.iter().filter(|commit| parents.contains_key(commit.as_str())))?;
         let mut contents: BTreeMap<String, BTreeSet<Option<String>>> = BTreeMap::new();
-        let reached: BTreeSet<String> = listed(&["--exclude=refs/squad/*", "--all"])?;
-        if reached.is_empty() {
-            return Ok(contents);
-        }
-        let named: Vec<&String> = reached.iter().collect();
-        let tips = self.call(&["merge-base", "--independent"]).arguments(&named).succeed()?.text();
-        for tip in tips.lines() {
+        let mut seen = HashSet::new();
+        // Children stand before their parents.
+        for tip in lines.filter_map(|mut ids| ids.next()).filter(|commit| changed.contains_key(*commit)) {
+            if seen.contains(tip) {
+                continue;
+            }
             let (store, root) = self.tree_at(tip)?;
-            for commit in listed(&[tip])?.intersection(&reached) {
-                for path in self.changed_by(commit)? {
-                    let content = store.find(root, &path)?.map(|(_, id)| id.to_string());
-                    contents.entry(path).or_default().insert(content);
+            let (mut history, mut next) = (HashSet::new(), vec![tip]);
+            while let Some(commit) = next.pop() {
+                if history.insert(commit) {
+                    next.extend(parents.get(commit).into_iter().flatten());
                 }
             }
+            for path in history.iter().filter_map(|commit| changed.get(*commit)).flatten() {
+                let content = store.find(root, path)?.map(|(_, id)| id.to_string());
+                contents.entry(path.clone()).or_default().insert(content);
+            }
+            seen.extend(history);
         }
         Ok(contents)
     }
 
-    /// The files that a commit changes in its first parent; without those whose names are not UTF-8.
-    fn changed_by(&self, commit: &str) -> Result<Vec<String>, Error> {
-        let options = ["--name-only", "-z", "-r", "--root", "-m", "--first-parent", "--no-commit-id", "--no-renames"];
-        let listed = self.call(&["diff-tree"]).arguments(&options).arguments(&[commit, "--"]).succeed()?.stdout;
-        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        Ok(names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect())
+    /// The files that each of these commits changes in its first parent; without those whose names are not UTF-8.
+    fn changed_by<'c>(
+        &self,
+        commits: impl Iterator<Item = &'c String>,
+    ) -> Result<BTreeMap<String, Vec<String>>, Error> {
+        let pairs = self.with_first_parents(commits)?;
+        let ids = pairs.lines().filter_map(|line| line.split(' ').next());
+        let mut changed: BTreeMap<String, Vec<String>> = ids.map(|id| (id.to_owned(), Vec::new())).into_map();
+        let call = self.call(&["diff-tree", "--stdin", "--raw", "-z", "-r", "--root", "--no-renames"]);
+        let listed = call.input(pairs).succeed()?.stdout;
+        let mut of_commit = None;
+        let mut records = listed.split(|byte| *byte == 0);
+        while let Some(record) = records.next() {
+            if record.starts_with(b":") {
+                let name = records.next().and_then(|name| String::from_utf8(name.to_vec()).ok());
+                of_commit.iter_mut().for_each(|files: &mut &mut Vec<String>| files.extend(name.clone()));
+            } else if let Ok(id) = str::from_utf8(record) {
+                of_commit = changed.get_mut(id);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// These commits, each with its first parent, as `diff-tree` reads them: it compares the two.
+    fn with_first_parents<'c>(&self, commits: impl Iterator<Item = &'c String>) -> Result<String, Error> {
+        let call = self.call(&["rev-list", "--no-walk=unsorted", "--parents", "--stdin"]);
+        let listed = call.input(lines(commits.cloned())).succeed()?.text();
+        Ok(lines(listed.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" "))))
+    }
+
+    /// What each of these commits changes in its first parent, below a line that names it.
+    pub(crate) fn diff_of_commits(&self, commits: &BTreeSet<String>) -> Result<String, Error> {
+        if commits.is_empty() {
+            return Ok(String::new());
+        }
+        let options = ["--stdin", "-p", "-r", "--root", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        let title = "--pretty=format:%nIn commit %H, which the checked-out branch does not have:%n";
+        let call = self.call(&["diff-tree", title]).arguments(&options);
+        let diffs = call.input(self.with_first_parents(commits.iter())?).succeed()?.stdout;
+        Ok(String::from_utf8_lossy(&diffs).into_owned())
     }
 
     /// The values of a trailer in the commits of `base..head`.

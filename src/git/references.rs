@@ -22,6 +22,20 @@ use super::{
 };
 use crate::model::IntoMap;
 
+pub(super) const REFS: &str = "refs/squad/";
+
+/// What squad keeps below `REFS`. Whatever else is there, somebody has put aside.
+pub(super) const OWN_REFS: [&str; 13] = [
+    "bases", "clones", "imports", "jobs", "links", "log", "orders", "remotes", "rescue", "results", "runs", "taken",
+    "works",
+];
+
+/// Whether a ref, or a folder of refs that ends in `/`, is squad's.
+pub(super) fn is_own(name: &str) -> bool {
+    let kind = name.strip_prefix(REFS).and_then(|rest| rest.split('/').next());
+    kind.is_some_and(|kind| OWN_REFS.contains(&kind))
+}
+
 /// The value of a ref.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Target {
@@ -106,8 +120,8 @@ impl References {
         Ok(names)
     }
 
-    /// The values of all refs but those below a folder; packed ones only on request.
-    pub(super) fn values(&self, without: &str, with_packed: bool) -> Result<Values, Error> {
+    /// The values of all refs but these; packed ones only on request. Of what `is_without`, a folder ends in `/`.
+    pub(super) fn values(&self, is_without: fn(&str) -> bool, with_packed: bool) -> Result<Values, Error> {
         let mut values = Values::default();
         let common_dir = match self {
             Self::Files { common_dir, .. } => common_dir,
@@ -115,7 +129,7 @@ impl References {
                 let arguments = ["for-each-ref", "--format=%(refname) %(objectname)"];
                 let listed = Call::new(environment, git_dir, &arguments).succeed()?.text();
                 let refs = listed.lines().filter_map(|line| line.split_once(' '));
-                let refs = refs.filter(|(name, _)| !name.starts_with(without));
+                let refs = refs.filter(|(name, _)| !is_without(name));
                 values.loose = refs.map(|(name, id)| (name.to_owned(), id.to_owned())).into_map();
                 return Ok(values);
             }
@@ -127,7 +141,7 @@ impl References {
             for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let name = format!("{folder}/{name}");
-                if format!("{name}/").starts_with(without) || name.ends_with(".lock") {
+                if is_without(&format!("{name}/")) || name.ends_with(".lock") {
                     continue;
                 }
                 match entry.file_type() {
@@ -142,7 +156,7 @@ impl References {
         if with_packed {
             for_each_packed(common_dir, |id, name| {
                 let (id, name) = (String::from_utf8_lossy(id), String::from_utf8_lossy(name));
-                if name.starts_with("refs/") && !name.starts_with(without) {
+                if name.starts_with("refs/") && !is_without(&name) {
                     values.packed.insert(name.into_owned(), id.into_owned());
                 }
                 Ok(false)

@@ -298,13 +298,6 @@ impl Repository {
         Ok(String::from_utf8_lossy(&call.succeed()?.stdout).into_owned())
     }
 
-    /// What a commit changes in its first parent.
-    pub(crate) fn diff_of_commit(&self, commit: &str) -> Result<String, Error> {
-        let options = ["-p", "-r", "--root", "-m", "--first-parent", "--no-commit-id", "--no-color", "--no-renames"];
-        let call = self.call(&["diff-tree"]).arguments(&options).arguments(&["--no-ext-diff", "--no-textconv"]);
-        Ok(String::from_utf8_lossy(&call.arguments(&[commit, "--"]).succeed()?.stdout).into_owned())
-    }
-
     /// The files that differ between two snapshots, ordered by path.
     pub(crate) fn changed_between(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, Error> {
         let mut changes = BTreeMap::new();

@@ -77,6 +77,9 @@ impl OtherRuns {
 pub(crate) struct GitChanges {
     /// Ids of new commits, newest first.
     pub(crate) commits: Vec<String>,
+    /// There were too many to name all.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_more_commits: bool,
     /// `HEAD`, branches, tags, the stash and other refs.
     pub(crate) refs: Vec<RefChange>,
     /// Configuration keys, without their values.
@@ -112,6 +115,11 @@ pub(crate) struct SharedGitChanges {
 impl AgentGitChanges {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    pub(crate) fn has_more_commits(&self) -> bool {
+        let shared = self.together.iter().map(|shared| &shared.changes);
+        shared.chain([&self.own, &self.unknown]).any(|changes| changes.has_more_commits)
     }
 
     /// Adds later changes that these agents may have made.
@@ -160,6 +168,7 @@ impl GitChanges {
     pub(crate) fn extend(&mut self, later: &Self) {
         let commits = later.commits.iter().filter(|commit| !self.commits.contains(commit));
         self.commits = commits.chain(&self.commits).cloned().collect();
+        self.has_more_commits |= later.has_more_commits;
         for change in &later.refs {
             match self.refs.iter_mut().find(|known| known.name == change.name) {
                 Some(known) => known.to.clone_from(&change.to),

@@ -82,6 +82,7 @@ fn git() -> GitChanges {
     let main = RefChange { name: text("refs/heads/main"), from: None, to: Some(commit()) };
     GitChanges {
         commits: vec![commit()],
+        has_more_commits: false,
         refs: vec![main],
         config: vec![text("core.hooksPath")],
         hooks: vec![text("pre-commit")],

@@ -56,11 +56,12 @@ const NAMED: usize = 3;
 
 impl fmt::Display for GitChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { commits, refs, config, hooks, index } = self;
+        let Self { commits, has_more_commits, refs, config, hooks, index } = self;
         let mut parts = Vec::new();
         if !commits.is_empty() {
             let short = commits.iter().map(|commit| commit.get(..7).unwrap_or(commit));
-            parts.push(format!("{} ({})", plural(commits.len(), "commit"), named(short, commits.len())));
+            let more = if *has_more_commits { "more than " } else { "" };
+            parts.push(format!("{more}{} ({})", plural(commits.len(), "commit"), named(short, commits.len())));
         }
         // A branch moves with its new commits; a new one says where they are.
         let is_news =

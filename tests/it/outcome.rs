@@ -139,6 +139,8 @@ fn only_commits_that_an_agent_made_are_its_own() {
             &["refs/remotes/origin/main"],
             0,
         ),
+        // Where squad keeps its own refs.
+        ("git update-ref refs/squad/aside/x $(git commit-tree -m x -p HEAD HEAD^{tree})", &["refs/squad/aside/x"], 1),
         // Fetched and merged, and one of its own on top.
         (MERGED, &["refs/heads/main", "refs/remotes/origin/main"], 0),
         (&own_on_top, &["refs/heads/main", "refs/remotes/origin/main"], 1),
@@ -151,6 +153,19 @@ fn only_commits_that_an_agent_made_are_its_own() {
         assert_eq!(moved.filter_map(|moved| moved["name"].as_str()).collect::<Vec<_>>(), refs, "{run}: {output}");
         assert_eq!(git["commits"].as_array().map_or(0, Vec::len), commits, "{run}: {output}");
     }
+}
+
+#[test]
+fn commits_that_are_too_many_to_name_are_said_to_be_more() {
+    let repo = TestRepo::with_small_team();
+    let commit = "echo 'commit refs/heads/many'; echo 'committer a <a@b> 0 +0000'; echo 'data 0'";
+    let run = format!("i=0; (while [ $i -lt 2001 ]; do i=$((i + 1)); {commit}; done) | git fast-import --quiet");
+    let output = repo.rehearse(&turn("ada", &format!("{{ run = {run:?} }}")), &[&ALLOWED[..], &["Add it"]].concat());
+    let git = &last(&output)["work"][0]["git"];
+    assert_eq!(git["commits"].as_array().map(Vec::len), Some(2000), "{output}");
+    assert_eq!(git["has_more_commits"], true, "{output}");
+    let card = repo.squad(&["log", "000001"]);
+    assert!(card.out.contains("ada: more than 2000 commits ("), "{card}");
 }
 
 /// The work of an agent before an interruption is its work.
@@ -291,27 +306,41 @@ fn what_changed_in_a_killed_command_or_since_is_unknown() {
     assert_eq!(changes(&last(&output)), expected, "{output}");
 }
 
-/// Killed before the ledger has what its tools did last: what the tool named is its agent's, and what the person changed
-/// since is not.
+/// Killed before the ledger has what its tools did last, once and again: what the tool named is its agent's, what the
+/// person changed since is not, and the next process is told that it may have been done.
 #[test]
 fn what_a_tool_wrote_in_the_last_moment_before_a_kill_is_its_agents() {
-    let repo = TestRepo::with_small_team();
-    let writes =
-        r#"{ wait = "600ms" }, { write = "one.py", text = "x\n" }, { write = "ready", text = "x" }, { wait = "20s" }"#;
-    repo.write("../play.toml", &turn("ada", writes));
-    let arguments = ["orchestrate", "--json", "--permissions", "allow", "--script", "../play.toml"];
-    kill_when_ready(&repo, &[&arguments[..], &["--agent", "ada", "Explain it"]].concat(), Duration::ZERO);
-    // The ledger lacks the calls: a kill leaves it as it was some moments before.
-    while repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]).contains("tool.started") {
-        repo.git(&["update-ref", "refs/squad/log", "refs/squad/log^"]);
+    for kills in 1..=3 {
+        let repo = TestRepo::with_small_team();
+        let arguments = ["orchestrate", "--json", "--permissions", "allow", "--script", "../play.toml"];
+        let started = || repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]).matches("tool.started").count();
+        let mut run = String::new();
+        for life in 1..=kills {
+            let write = format!(r#"{{ wait = "600ms" }}, {{ write = "{life}.py", text = "x\n" }}"#);
+            let ready = r#"{ write = "ready", text = "x" }, { wait = "20s" }"#;
+            repo.write("../play.toml", &turn("ada", &format!("{write}, {ready}")));
+            // The end of the process before is recorded when it is resumed.
+            let known = 2 * (life - 1);
+            let ask = if life == 1 { ["--agent", "ada", "Explain it"].as_slice() } else { &["--resume", &run] };
+            kill_when_ready(&repo, &[&arguments[..], ask].concat(), Duration::ZERO);
+            // The ledger lacks the calls: a kill leaves it as it was some moments before.
+            while started() > known {
+                repo.git(&["update-ref", "refs/squad/log", "refs/squad/log^"]);
+            }
+            repo.write(&format!("mine-{life}.py"), "x\n");
+            let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+            run = log["runs"][0]["run"].as_str().expect("a run").to_owned();
+        }
+        repo.write("../play.toml", &turn("ada", r#"{ write = "last.py", text = "x\n" }"#));
+        let output = repo.squad(&[&arguments[..], &["--resume", &run]].concat());
+        let named = (1..=kills).map(|life| format!("{life}.py own ada named"));
+        let unknown = (1..=kills).map(|life| format!("mine-{life}.py unknown -"));
+        let expected: Vec<String> = named.chain(["last.py own ada named".to_owned()]).chain(unknown).collect();
+        assert_eq!(changes(&last(&output)), expected, "{output}");
+        let lost = repo.squad(&["log", &run, "--events"]).out;
+        let said = format!("it is unknown whether `write: {kills}.py`");
+        assert!(lost.contains(&said), "{said}: {lost}");
     }
-    repo.write("mine.py", "x\n");
-    let log: Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
-    let run = log["runs"][0]["run"].as_str().expect("a run").to_owned();
-    repo.write("../play.toml", &turn("ada", r#"{ write = "two.py", text = "x\n" }"#));
-    let output = repo.squad(&[&arguments[..], &["--resume", &run]].concat());
-    let expected = ["mine.py unknown -", "one.py own ada named", "two.py own ada named"];
-    assert_eq!(changes(&last(&output)), expected, "{output}");
 }
 
 /// Ways to change a file that `git status` does not show.

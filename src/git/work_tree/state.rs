@@ -15,19 +15,17 @@ use super::status::{Entry, Status};
 use crate::git::{
     error::Error,
     mode::is_executable,
-    references::{Target, Values},
+    references::{Target, Values, is_own},
     repository::Repository,
 };
 use crate::model::{GitChanges, IntoMap, IntoSet, RefChange};
 
-/// Refs that squad moves itself.
-const OWN: &str = "refs/squad/";
 /// Refs whose commits others made: only their names are reported.
 const REMOTES: &str = "refs/remotes/";
 /// Its commits are git's own.
 const STASH: &str = "refs/stash";
 /// At most this many new commits are listed.
-const COMMITS: usize = 200;
+const COMMITS: usize = 2000;
 
 /// Size and time of a file.
 type Stamp = (u64, SystemTime);
@@ -96,7 +94,7 @@ impl RepositoryState {
         let packed_stamp = stamp(&repository.common_dir().join("packed-refs"));
         let known = previous.filter(|known| known.packed_stamp.is_some() && known.packed_stamp == packed_stamp);
         let known = known.and_then(|known| known.packed.clone());
-        let Values { loose, packed } = repository.references().values(OWN, known.is_none())?;
+        let Values { loose, packed } = repository.references().values(is_own, known.is_none())?;
         let packed = Some(known.unwrap_or_else(|| Arc::new(packed)));
         let config = repository.own_config();
         let same = previous.filter(|known| known.config == config).and_then(|known| known.attribute_files.clone());
@@ -153,7 +151,9 @@ impl Repository {
     /// What somebody did to the repository between two states.
     pub(crate) fn git_changes(&self, from: &RepositoryState, to: &RepositoryState) -> Result<GitChanges, Error> {
         let refs = from.moved(to);
-        let commits = if refs.is_empty() { Vec::new() } else { self.new_commits(&refs, from, to)? };
+        let mut commits = if refs.is_empty() { Vec::new() } else { self.new_commits(&refs, from, to)? };
+        let has_more_commits = commits.len() > COMMITS;
+        commits.truncate(COMMITS);
         let config = from.config.iter().zip(&to.config).flat_map(|(from, to)| changed_keys(from, to));
         let rules = to.rules.iter().filter(|(name, text)| from.rules.get(*name) != Some(text));
         let config = config.chain(rules.map(|(name, _)| name.clone())).collect();
@@ -171,10 +171,10 @@ impl Repository {
         let newly = newly.map(|path| String::from_utf8_lossy(path).into_owned());
         let hooks = hooks.into_iter().cloned().collect();
         let index = index.chain(newly).collect();
-        Ok(GitChanges { commits, refs, config, hooks, index })
+        Ok(GitChanges { commits, has_more_commits, refs, config, hooks, index })
     }
 
-    /// The commits that no ref led to before, newest first, without those of remotes.
+    /// The commits that no ref led to before, newest first, without those of remotes, up to one beyond the limit.
     fn new_commits(
         &self,
         refs: &[RefChange],
@@ -203,7 +203,7 @@ impl Repository {
             tips.iter().map(|tip| format!("{tip}\n")).chain(known.map(|id| format!("^{id}\n"))).collect();
         // A ref may lead to an object that is gone.
         let call = self.call(&["rev-list", "--ignore-missing", "--stdin"]);
-        let listed = call.arguments(&[format!("--max-count={COMMITS}")]).input(input).succeed()?.text();
+        let listed = call.arguments(&[format!("--max-count={}", COMMITS + 1)]).input(input).succeed()?.text();
         Ok(listed.lines().map(str::to_owned).collect())
     }
 }

@@ -180,7 +180,11 @@ impl Executor<'_> {
             }
             (None, Some(tree)) => {
                 let commits = self.commits_aside(all);
-                (tree.diff(shown).await + &self.diff_of(&commits), self.contents_aside(&commits))
+                if all.iter().any(|work| work.git.has_more_commits()) {
+                    self.complain("agents made more commits than the reviewer is shown");
+                }
+                let diff = self.readable(self.project.repository.diff_of_commits(&commits));
+                (tree.diff(shown).await + &diff, self.contents_aside(&commits))
             }
             (None, None) => Default::default(),
         };
@@ -273,15 +277,6 @@ impl Executor<'_> {
         let merged = self.readable(read());
         commits.retain(|commit| !merged.contains(commit));
         commits
-    }
-
-    fn diff_of(&self, commits: &BTreeSet<String>) -> String {
-        let mut diff = String::new();
-        for commit in commits {
-            diff.push_str(&format!("\nIn commit {commit}, which the checked-out branch does not have:\n\n"));
-            diff.push_str(&self.readable(self.project.repository.diff_of_commit(commit)));
-        }
-        diff
     }
 
     /// What files hold on branches that have these commits.

@@ -704,6 +704,7 @@ mod tests {
         let tag = RefChange { name: "refs/tags/v1".to_owned(), from: None, to: Some("d".repeat(40)) };
         let git = GitChanges {
             commits: vec!["c".repeat(40)],
+            has_more_commits: false,
             refs: vec![main, tag],
             config: vec!["core.hooksPath".to_owned()],
             hooks: vec!["pre-commit".to_owned()],
