@@ -207,7 +207,11 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
     if let Some(last) = &status.last {
         let ended = last.ended.unwrap_or(last.started);
         let (word, ago) = (last.word(), ago(seconds_since(ended, now)));
-        let is_good = last.status == "completed";
+        let mark = match last.status.as_str() {
+            "completed" if last.check_failed => Mark::Attention,
+            "completed" => Mark::Good,
+            _ => Mark::Bad,
+        };
         let changed = match last.lines {
             (0, 0) => String::new(),
             _ if last.undone => ", undone".to_owned(),
@@ -215,11 +219,11 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
         };
         let checked = match last.verified {
             Some(true) => ", check passed",
-            Some(false) => ", check failed",
-            None => "",
+            Some(false) if last.status != "completed" => ", check failed",
+            _ => "",
         };
         let text = format!("{} {word} {ago}{changed}{checked}: {}", last.run.short(), first_line(&last.message, 60));
-        page.add(if is_good { Mark::Good } else { Mark::Bad }, "last run", &text, "");
+        page.add(mark, "last run", &text, "");
     }
     if let Some(WatchStatus { watcher, state }) = &status.watch {
         let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);

@@ -43,6 +43,15 @@ impl RunEnd {
         let (rejections, stuck, check, forecast, commits, error) = Default::default();
         Self { status, agents, work, rejections, stuck, check, forecast, commits, usage, error }
     }
+
+    /// Whether the last check failed: the project's, or else the last that an agent ran.
+    pub(crate) fn has_failed_check(&self) -> bool {
+        let checks = self.work.iter().filter_map(|work| Some(((work.step, work.attempt), work.check.as_ref()?)));
+        match &self.check {
+            Some(check) => !check.passed,
+            None => checks.max_by_key(|(position, _)| *position).is_some_and(|(_, check)| !check.passed),
+        }
+    }
 }
 
 /// The error that ended a run before any agent could begin, with the fields of every command's `{"error": …}`.

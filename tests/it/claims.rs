@@ -234,7 +234,11 @@ mod commands {
         assert!(output.err.contains("  2 commands passed, 2 failed\n"), "{output}");
         assert!(output.err.contains("checked   cargo test failed, exit 101\n"), "{output}");
         let (run, entries, log) = recorded(&repo);
-        assert_eq!(run["status"], "completed");
+        assert_eq!((&run["status"], &run["check_failed"]), (&json!("completed"), &json!(true)));
+        for list in ["log", "status"].map(|command| squad(&repo, &[command])) {
+            let mut lines = list.out.lines().filter(|line| line.contains("check failed"));
+            assert!(lines.next().is_some_and(|line| line.contains('!')), "{list}");
+        }
         let end = entries.iter().find(|entry| entry["type"] == "agent.completed").expect("an end");
         assert_eq!(end["commands"], json!({"passed": 2, "failed": 2}));
         assert_eq!(end["check"], json!({"command": "cargo test", "passed": false, "exit_code": 101}));
@@ -251,9 +255,9 @@ mod commands {
         let (repo, output) = run(&[("make check", 2), ("make check", 0)], &[]);
         assert!(output.err.contains("  1 command passed, 1 failed\n"), "{output}");
         assert!(output.err.contains("checked   make check passed"), "{output}");
-        let (_, entries, _) = recorded(&repo);
+        let (run, entries, _) = recorded(&repo);
         let end = entries.iter().find(|entry| entry["type"] == "agent.completed").expect("an end");
-        assert_eq!(end["check"]["passed"], true);
+        assert_eq!((&end["check"]["passed"], &run["check_failed"]), (&json!(true), &json!(null)));
     }
 
     #[test]

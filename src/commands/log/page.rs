@@ -72,6 +72,7 @@ fn run_line(
     let (mark, style) = match run.status.as_str() {
         "running" => (Mark::Working, LineStyle::Strong),
         "unknown" => (Mark::Neutral, LineStyle::Faint),
+        "completed" if run.check_failed => (Mark::Attention, LineStyle::Warning),
         status => Outcome::parse(status).map_or((Mark::Neutral, LineStyle::Faint), mark_of),
     };
     let time = started.strftime("%H:%M").to_string();

@@ -69,6 +69,8 @@ pub(in crate::ops) enum Fact {
         lines: (u64, u64),
         /// Whether the project's check passed, if it was run.
         verified: Option<bool>,
+        /// See [`RunEnd::has_failed_check`].
+        check_failed: bool,
         /// How often work was rejected.
         rejections: u64,
     },
@@ -203,9 +205,11 @@ impl Derived for EntryFacts {
             EventKind::RoutePlanned(plan) => {
                 Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.at_work() }
             }
-            EventKind::RunCompleted(RunEnd { status, agents, work, check, usage, rejections, .. }) => {
+            EventKind::RunCompleted(end) => {
+                let check_failed = end.has_failed_check();
+                let RunEnd { status, agents, work, check, usage, rejections, .. } = end;
                 let verified = check.map(|check| check.passed);
-                Fact::Ended { status, agents, usage, lines: lines_changed(&work), verified, rejections }
+                Fact::Ended { status, agents, usage, lines: lines_changed(&work), verified, check_failed, rejections }
             }
             EventKind::RunUndone(undone) => Fact::Undone(undone),
             EventKind::DecisionLogged { decision, branch } => {

@@ -41,7 +41,7 @@ use crate::ops::team::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
 /// Increase the number when the stored data changes.
-const FORMAT: &str = "squad ledger index 17";
+const FORMAT: &str = "squad ledger index 18";
 const HEAD: &str = "head";
 const DAMAGE: &str = "damage";
 const RUNS: &str = "runs";

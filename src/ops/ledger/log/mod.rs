@@ -35,6 +35,9 @@ pub(crate) struct RunSummary {
     /// Whether the project's check passed at its end; `None`: it was not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) verified: Option<bool>,
+    /// The last check failed: the project's, or else the last that an agent ran.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) check_failed: bool,
     /// How often work was rejected.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) rejections: u64,
@@ -53,6 +56,7 @@ impl RunSummary {
     /// Its status, for people.
     pub(crate) fn word(&self) -> String {
         match self.status.as_str() {
+            "completed" if self.check_failed => "check failed".to_owned(),
             "completed" if self.rejections > 0 => "revised".to_owned(),
             status => status.replace('_', " "),
         }
@@ -99,6 +103,7 @@ struct PartialRun {
     is_answer: bool,
     lines: (u64, u64),
     verified: Option<bool>,
+    check_failed: bool,
     rejections: u64,
     /// The run was resumed: ends before that do not count.
     resumed: bool,
@@ -111,9 +116,10 @@ impl PartialRun {
         match fact {
             Fact::Ended { .. } | Fact::Undone(_) if self.resumed => {}
             Fact::Undone(undone) => self.undos.push(undone),
-            Fact::Ended { status, agents, usage, lines, verified, rejections } => {
+            Fact::Ended { status, agents, usage, lines, verified, check_failed, rejections } => {
                 let ended = Some((at, status));
-                *self = Self { ended, agents, usage, lines, verified, rejections, ..std::mem::take(self) };
+                *self =
+                    Self { ended, agents, usage, lines, verified, check_failed, rejections, ..std::mem::take(self) };
             }
             Fact::Resumed => self.resumed = true,
             Fact::AgentEnded { outcome, usage, .. } if self.ended.is_none() => {
@@ -183,9 +189,23 @@ fn summary(run: RunId, started: Timestamp, message: String, partial: PartialRun,
     };
     let mut state = UndoState::default();
     partial.undos.iter().rev().for_each(|undone| state.add(undone));
-    let PartialRun { agents, usage, lines, verified, rejections, is_answer, .. } = partial;
+    let PartialRun { agents, usage, lines, verified, check_failed, rejections, is_answer, .. } = partial;
     let undone = state.has(None);
-    RunSummary { run, started, ended, message, status, agents, usage, verified, rejections, undone, lines, is_answer }
+    RunSummary {
+        run,
+        started,
+        ended,
+        message,
+        status,
+        agents,
+        usage,
+        verified,
+        check_failed,
+        rejections,
+        undone,
+        lines,
+        is_answer,
+    }
 }
 
 /// The form used in JSON.
