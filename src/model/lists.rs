@@ -26,7 +26,7 @@ lists! {
     DenyBegins DenyShort Deny DenyEnds NotDenied
     Side Form SystemFolder
     Polite PoliteAnywhere PlainlyAsking Asking Leading Choosing
-    Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Finite NoWork
+    Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Finite AfterObject NoWork
     Everybody EverybodyCalled RefersBefore RefersAfter BeforeName Handing AfterName AsksAfterName
     Reviews Checks Gives ReviewNouns Judged Results Pronouns Thoroughly ThenWords Articles Gates Remarks Wanted Denying
     ClauseBegins

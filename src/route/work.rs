@@ -145,12 +145,26 @@ impl<'p> Piece<'p> {
 
     fn is_order(&self) -> bool {
         let object = self.word(1);
-        // `Test results are odd` reports something.
-        let is_open = matches!(object, "what" | "all" | "everything" | "whatever" | "it" | "that");
-        let is_noun = List::Finite.has(object) || (!is_open && List::Finite.has(self.word(2)));
         let has_object = (!object.is_empty() || self.is_polite) && !matches!(object, "me" | "us");
-        ((is_work(self.verb()) && has_object && !is_noun) || (self.is_need && !self.words.is_empty()))
-            && !self.makes_text()
+        // `Get` has many meanings: `get the build green` is work.
+        let is_work = is_work(self.verb()) || (self.verb() == "get" && THING.is_match(object));
+        ((is_work && has_object && !self.is_report()) || (self.is_need && !self.words.is_empty())) && !self.makes_text()
+    }
+
+    /// Whether the first word may as well be a noun that something is said of: `Test results are odd`, `Fix for #12 did
+    /// not help`, `Run times doubled since March`, `Release notes mention the wrong version`.
+    fn is_report(&self) -> bool {
+        let [object, second, third] = [1, 2, 3].map(|place| self.word(place));
+        if List::Finite.has(object) {
+            return true;
+        }
+        if THING.is_match(object) || List::AfterObject.has(object) {
+            return false;
+        }
+        let mut subject = self.words.iter().skip(1).take_while(|word| !List::AfterObject.has(word));
+        let is_past = second.ends_with("ed") && !second.ends_with("eed") && !is_work(second);
+        let is_name = |word: &str| !List::any(&[List::Stop, List::Talk], word) && !word.ends_with("ing");
+        subject.any(|word| List::Finite.has(word)) || is_past || (is_name(second) && THING.is_match(third))
     }
 
     fn asks_for_words(&self) -> bool {
