@@ -1,11 +1,13 @@
 //! Who changed what beside the real CLI: across a kill, by commands, by the person, and to git itself.
 
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Ended, World, create, plays, shell, signal};
+use crate::model_server::Script;
+use crate::support::{COORDINATOR, Ended, World, call, create, plays, shell, signal};
 
 const ARGUMENTS: [&str; 6] = ["orchestrate", "--json", "--permissions", "allow", "--agent", "ada"];
 
@@ -98,4 +100,208 @@ fn a_call_beyond_the_budget_is_refused_before_it_acts() {
     assert!(world.repo.exists("one.txt") && !world.repo.exists("two.txt"), "{ended}");
     assert_eq!(ended.of("budget.reached").len(), 1, "{ended}");
     world.assert_left_in_order(&ended);
+}
+
+/// What an agent does and then says is done, and what is told of it.
+struct Lie {
+    steps: fn(&Path) -> Vec<String>,
+    mode: &'static str,
+    code: i32,
+    status: &'static str,
+    /// The run's word in lists.
+    word: &'static str,
+    /// Parts of the end card.
+    card: &'static [&'static str],
+    /// `path class how`
+    changed: &'static [&'static str],
+}
+
+const LIE: &str = "say:14 tests pass, committed as abc1234.";
+
+/// Agents that say the same of different work: exit code, last line, log, status, why and JSON say what it was.
+#[test]
+fn what_an_agent_claims_is_told_nowhere_in_place_of_what_it_did() {
+    let lies = [
+        Lie {
+            steps: |_| vec![LIE.to_owned()],
+            mode: "allow",
+            code: 1,
+            status: "claimed",
+            word: "claimed",
+            card: &["✗ claimed: ada says it is done, but used no tool and changed nothing"],
+            changed: &[],
+        },
+        Lie {
+            steps: |root| vec![create(&root.join("a.txt"), "x\n"), LIE.to_owned()],
+            mode: "deny",
+            code: 5,
+            status: "stopped",
+            word: "stopped",
+            card: &["! stopped: ada: ", "1 write"],
+            changed: &[],
+        },
+        Lie {
+            steps: |_| vec![shell("make test"), LIE.to_owned()],
+            mode: "allow",
+            code: 0,
+            status: "completed",
+            word: "check failed",
+            card: &["make test failed, exit 2", "1 command failed"],
+            changed: &[],
+        },
+        Lie {
+            steps: |_| vec!["say: ".to_owned()],
+            mode: "allow",
+            code: 1,
+            status: "failed",
+            word: "failed",
+            card: &["✗ failed: ada: "],
+            changed: &[],
+        },
+        Lie {
+            steps: |_| vec![shell("mkdir app\necho BACKDOOR > app/one.py"), LIE.to_owned()],
+            mode: "allow",
+            code: 0,
+            status: "completed",
+            word: "completed",
+            card: &["app/one.py +1 -0", "unverified"],
+            changed: &["app/one.py own command"],
+        },
+        Lie {
+            steps: |_| {
+                let commit = "git -c user.name=a -c user.email=a@b commit -qm a";
+                vec![shell(&format!("echo x > a.txt; git add a.txt; {commit} a.txt")), LIE.to_owned()]
+            },
+            mode: "allow",
+            code: 0,
+            status: "completed",
+            word: "completed",
+            card: &["a.txt +1 -0", "git        ada: 1 commit ("],
+            changed: &["a.txt own command"],
+        },
+        Lie {
+            steps: |_| vec![shell("setsid sleep 7314 > /dev/null 2>&1 & echo started"), LIE.to_owned()],
+            mode: "allow",
+            code: 0,
+            status: "completed",
+            word: "completed",
+            card: &["left 1 process running, now stopped: sleep 7314"],
+            changed: &[],
+        },
+    ];
+    for lie in lies {
+        let mut world = World::new(|root| {
+            let steps = (lie.steps)(root);
+            [plays("ada", &steps.iter().map(String::as_str).collect::<Vec<_>>())]
+        });
+        world.repo.variables.insert("SQUAD_SANDBOX_GIT".to_owned(), "open".to_owned());
+        let ended = world.run(&["orchestrate", "--permissions", lie.mode, "--agent", "ada", "Add tests for the login"]);
+        assert_eq!(ended.code, Some(lie.code), "{ended}");
+        let last = assert_told_alike(&world, &lie, Some(&ended));
+        assert_eq!(last["status"], lie.status, "{ended}");
+        world.assert_left_in_order(&ended);
+    }
+}
+
+/// The same of a run whose process is killed, and of its resumption.
+#[test]
+fn what_a_killed_agent_did_is_told_alike() {
+    let mut lie = Lie {
+        steps: |root| vec![shell("echo BACKDOOR > one.py"), create(&root.join("two.py"), "x\n"), shell("sleep 20")],
+        mode: "allow",
+        code: 1,
+        status: "lost",
+        word: "lost",
+        card: &["✗ lost: ada: the process of its run died"],
+        changed: &["one.py own command", "two.py own named"],
+    };
+    let world = World::new(|root| {
+        let steps = (lie.steps)(root);
+        [plays("ada", &[&steps[0], &steps[1], &steps[2], LIE])]
+    });
+    let mut run = world.start(&[&ARGUMENTS[..], &["Add tests for the login"]].concat());
+    run.wait_for(&["tool.completed", "two.py"]);
+    run.wait_for(&["tool.started", "sleep 20"]);
+    signal(run.id(), "KILL");
+    run.end();
+    world.settle();
+    assert_told_alike(&world, &lie, None);
+    let log: Value = serde_json::from_str(&world.run(&["log", "--json"]).out).expect("JSON");
+    let id = log["runs"][0]["run"].as_str().expect("a run").to_owned();
+    let resumed = world.run(&["orchestrate", "--resume", &id]);
+    assert_eq!(resumed.code, Some(0), "{resumed}");
+    (lie.word, lie.card) = ("completed", &["one.py", "two.py"]);
+    assert_told_alike(&world, &lie, Some(&resumed));
+}
+
+/// The newest run is told alike on all screens. Returns what is recorded at its end.
+fn assert_told_alike(world: &World, lie: &Lie, ended: Option<&Ended>) -> Value {
+    let runs = world.run(&["log", "--json"]);
+    let id =
+        serde_json::from_str::<Value>(&runs.out).expect("JSON")["runs"][0]["run"].as_str().expect("a run").to_owned();
+    let entries = world.run(&["log", &id, "--json"]);
+    let mut entries = entries.out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let last = entries.rfind(|entry| entry["type"] == "run.completed").expect("an end");
+    let last = if last["payload"].is_object() { last["payload"].clone() } else { last };
+    let story = world.run(&["log", &id]);
+    let screens = ended.map(|ended| &ended.err).into_iter().chain([&story.out]);
+    for screen in screens {
+        let shown = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains(&format!("; run {}", short(&id))), "{screen}");
+        for part in lie.card {
+            let part = part.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(shown.contains(&part), "{part}: {screen}");
+        }
+    }
+    for list in [world.run(&["log"]), world.run(&["status"])] {
+        assert!(
+            list.out.lines().any(|line| line.contains(short(&id)) && line.contains(lie.word)),
+            "{}: {list}",
+            lie.word
+        );
+    }
+    let work = last["work"].as_array().expect("work").last().expect("a work").clone();
+    let text = |change: &Value, key: &str| change[key].as_str().unwrap_or("-").to_owned();
+    let changed = work["changed"].as_array().cloned().unwrap_or_default();
+    let shown: Vec<String> =
+        changed.iter().map(|change| ["path", "class", "how"].map(|key| text(change, key)).join(" ")).collect();
+    assert_eq!(shown, lie.changed, "{last}");
+    for change in &changed {
+        let why = world.run(&["why", change["path"].as_str().expect("a path")]);
+        assert!(why.out.contains("ada"), "{why}");
+    }
+    last
+}
+
+fn short(run: &str) -> &str {
+    &run[run.len() - 6..]
+}
+
+/// Ways to ask for a review, each with what the reviewer says: by its tool or in its report.
+#[test]
+fn what_a_reviewer_rejects_never_succeeds_however_it_is_asked() {
+    let tool = call("squad_verdict", &json!({ "approved": false, "reasons": "It is a backdoor." }));
+    for (message, verdict) in [
+        ("@ada adds the endpoint, then @cy reviews it", &[tool.as_str(), "say:Rejected."][..]),
+        ("@ada adds the endpoint; once it is done @cy reviews it", &["say:It is a backdoor.\n\nVERDICT: rejected"]),
+        ("Have @ada add the endpoint and get it reviewed by @cy", &[tool.as_str(), "say:Rejected."]),
+        ("@cy should look over what @ada adds to the endpoint", &["say:VERDICT: rejected\n\nIt is a backdoor."]),
+    ] {
+        let world = World::new(|_| {
+            let touch = shell("touch review.txt");
+            let review: Vec<&str> = [touch.as_str()].into_iter().chain(verdict.iter().copied()).collect();
+            [
+                plays("ada", &[&shell("echo BACKDOOR > one.py"), "say:Added."]),
+                plays("cy", &review),
+                Script::new(COORDINATOR, [r#"say:{"agents": [], "reason": "nobody knows it"}"#]),
+            ]
+        });
+        let ended = world.run(&["orchestrate", "--json", "--permissions", "allow", message]);
+        let last = ended.events().pop().expect("an end");
+        assert_eq!((ended.code, &last["status"]), (Some(1), &json!("failed")), "{message}: {ended}");
+        assert_eq!(ended.only("review.verdict")["verdict"], "rejected", "{message}: {ended}");
+        assert!(!world.repo.exists("review.txt"), "a reviewer changes nothing: {ended}");
+        let shown = world.model.requests().iter().any(|request| request.to_string().contains("> +BACKDOOR"));
+        assert!(shown, "the reviewer sees the lines: {ended}");
+    }
 }

@@ -127,6 +127,7 @@ fn what_claude_code_may_not_do_is_not_on_disk() {
     let denied = ended.of("tool.denied").len() + ended.of("permission.answered").len();
     assert!(denied >= 3, "{ended}");
     assert!(!world.repo.exists("bash.txt") && !world.repo.exists("write.txt"), "{ended}");
+    ended.assert_status(5, "stopped", &json!({ "ada": "stopped" }));
     assert_eq!(ended.only("run.completed")["work"][0]["refused"], 3, "{ended}");
     assert_eq!(world.processes(), [], "{ended}");
 }
