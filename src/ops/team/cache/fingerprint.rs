@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,10 @@ use crate::store::TeamFolder;
 const MAX_FOLDERS: usize = 5_000;
 /// The coarsest resolution of a file system's clock (FAT's), and how much the clocks of two file systems may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
+
+/// So many threads look at the files of a large team, each at no fewer than so many.
+const LOOKERS: usize = 4;
+const FEW_PATHS: usize = 1_000;
 
 /// The metadata of everything that the parsed team depends on.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -114,15 +119,34 @@ impl Fingerprint {
     /// Whether the folder is unchanged.
     pub(super) fn matches(&self, folder: &TeamFolder) -> bool {
         let trusted_before = self.at.saturating_sub(CLOCK_TOLERANCE);
-        others(folder) == self.others
-            && self.seen.iter().all(|(path, stamp)| {
-                stamp.is_older_than(trusted_before)
-                    && fs::symlink_metadata(folder.path.join(path))
-                        .ok()
-                        .and_then(|metadata| Stamp::of(&metadata))
-                        .is_some_and(|now| now == *stamp)
-            })
+        let is_same = |(path, stamp): &(&String, &Stamp)| {
+            stamp.is_older_than(trusted_before)
+                && fs::symlink_metadata(folder.path.join(path))
+                    .ok()
+                    .and_then(|metadata| Stamp::of(&metadata))
+                    .is_some_and(|now| now == **stamp)
+        };
+        let seen: Vec<(&String, &Stamp)> = self.seen.iter().collect();
+        others(folder) == self.others && all(&seen, is_same)
     }
+}
+
+/// Whether all have it. The system looks up many paths as fast as there are processors.
+fn all<T: Sync>(items: &[T], has: impl Fn(&T) -> bool + Sync) -> bool {
+    let has = &has;
+    let mut parts = items.chunks(items.len().div_ceil(LOOKERS).max(FEW_PATHS));
+    let first = parts.next().unwrap_or_default();
+    thread::scope(|scope| {
+        let others: Vec<_> = parts
+            .map(|part| (part, thread::Builder::new().spawn_scoped(scope, move || part.iter().all(has))))
+            .collect();
+        let is_all = first.iter().all(has);
+        others.into_iter().fold(is_all, |is_all, (part, other)| match other {
+            Ok(other) => is_all & other.join().unwrap_or(false),
+            // There is no thread left.
+            Err(_) => is_all && part.iter().all(has),
+        })
+    })
 }
 
 /// The file system's clock.
@@ -225,4 +249,21 @@ fn change_time_and_inode(metadata: &Metadata) -> (Duration, u64) {
 /// Treats all times before 1970 alike.
 fn since_epoch(time: SystemTime) -> Duration {
     time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes around those at which another thread looks × what differs.
+    #[test]
+    fn one_of_many_that_differs_is_found() {
+        for count in [0, 1, FEW_PATHS - 1, FEW_PATHS, FEW_PATHS + 1, 3 * FEW_PATHS, LOOKERS * FEW_PATHS + 1, 10_007] {
+            let items: Vec<usize> = (0..count).collect();
+            assert!(all(&items, |_| true), "{count}");
+            for other in items.iter().step_by(499).chain(items.last()) {
+                assert!(!all(&items, |item| item != other), "{other} of {count}");
+            }
+        }
+    }
 }
