@@ -84,3 +84,23 @@ pub(super) fn command(words: &[&str]) -> Option<Command> {
     command.build();
     words.iter().try_fold(command, |command, word| command.find_subcommand(word).cloned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::EventKind;
+
+    #[test]
+    fn the_topic_on_the_ledger_names_every_type_of_event() {
+        let topic = TOPICS.iter().find(|topic| topic.name == "ledger").expect("the topic");
+        let rows: Vec<_> = topic.text.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(". ")).collect();
+        for name in EventKind::NAMES {
+            let Some((group, kind)) = name.split_once('.') else {
+                assert!(topic.text.contains(&format!("\n    {name} ")), "{name}");
+                continue;
+            };
+            let of_group = rows.iter().filter(|(other, _)| *other == group);
+            assert!(of_group.flat_map(|(_, kinds)| kinds.trim().split(", ")).any(|other| other == kind), "{name}");
+        }
+    }
+}
