@@ -121,6 +121,9 @@ kinds! {
         permissions: Option<String>,
         branch: Option<String>,
         commit: Option<String>,
+        /// The name of the work tree, if it is a linked one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work_tree: Option<String>,
         /// The agents and the tier that the user named.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         agents: Vec<Slug>,

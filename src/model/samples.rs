@@ -140,6 +140,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
             permissions: Some(text("deny")),
             branch: Some(text("main")),
             commit: None,
+            work_tree: None,
             agents: Vec::new(),
             tier: None,
             no_commit: false,

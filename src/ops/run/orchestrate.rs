@@ -319,7 +319,7 @@ async fn with_engine(
     let workers = Workers {
         owner,
         is_fresh: order.fresh,
-        earlier: Arc::new(recall::Record::new(project, run)),
+        earlier: Arc::new(recall::Record::new(project, Some(run))),
         pool,
         core: Arc::new(setup::core(project)),
         requests: Arc::new(requests),
@@ -587,6 +587,7 @@ fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> Eve
         permissions,
         branch,
         commit,
+        work_tree: project.repository.linked_name(),
         agents,
         tier,
         no_commit,

@@ -88,7 +88,7 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
                 Fact::Planned { kind, agents, chooser } => {
                     tails.entry(run).or_default().plan.get_or_insert((kind, agents, chooser));
                 }
-                Fact::Started { message, is_whole } => {
+                Fact::Started { message, is_whole, .. } => {
                     seen += 1;
                     if let Some(Tail { plan: Some((kind, planned, chooser)), completed: true, done, .. }) =
                         tails.remove(&run)

@@ -9,7 +9,7 @@ use crate::git::{Error, Repository};
 use crate::model::{ChangeClass, EventKind, RunId, Slug, ago, first_line, list, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents;
-use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place};
+use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place, Row};
 use crate::ops::ledger::log::{self, Choice, message_of};
 use crate::ops::run::local_file::place_key;
 use crate::ops::run::resume::Past;
@@ -39,68 +39,86 @@ pub(super) fn was_standing(past: &Past) -> bool {
     })
 }
 
-/// The ledger, for the sessions of a run.
-pub(super) struct Record {
+/// The ledger, for an agent's session in this work tree.
+pub(in crate::ops) struct Record {
     repository: Repository,
     prefix: String,
+    /// The run that the session works for.
+    run: Option<RunId>,
+}
+
+/// The end of an agent's work.
+struct WorkEnd {
     run: RunId,
+    by: Slug,
+    row: Row<EntryFacts>,
+    /// The entry that started the run, as soon as it is found.
+    started: Option<Row<EntryFacts>>,
 }
 
 impl Record {
-    pub(super) fn new(workspace: &Workspace, run: &RunId) -> Self {
-        Self { repository: workspace.repository.clone(), prefix: workspace.ledger_prefix(), run: run.clone() }
+    pub(in crate::ops) fn new(workspace: &Workspace, run: Option<&RunId>) -> Self {
+        Self { repository: workspace.repository.clone(), prefix: workspace.ledger_prefix(), run: run.cloned() }
     }
 
     /// Task, outcome, files and the end of the report, which says what is left.
     fn read_last_work(&self, agent: &Slug) -> Result<Option<String>, Error> {
         let Some(index) = Index::open(&self.repository, &self.prefix)? else { return Ok(None) };
-        let mut found: Option<(RunId, String)> = None;
-        for span in index.spans(Place::Log) {
-            for row in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
-                let Some(EntryFacts { run: Some(run), agent: by, fact, .. }) = &row.value else { continue };
-                match (&found, fact) {
-                    (None, Fact::AgentEnded { .. }) if *run != self.run && by.as_ref() == Some(agent) => {
-                        let end = index.entry(&row)?.and_then(|entry| entry.known_kind());
-                        found = end.as_ref().and_then(rendered).map(|text| (run.clone(), text));
-                    }
-                    (Some((wanted, text)), Fact::Started { .. }) if run == wanted => {
-                        let task = first_line(&message_of(&index, &row)?, 400);
-                        let task = words(task.split_whitespace(), TASK_WORDS);
-                        return Ok(Some(words(format!("Task: {task}\n{text}").split(' '), WORDS)));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(found.map(|(_, text)| words(text.split(' '), WORDS)))
+        let ends = self.ends(&index, agent, |by| by == agent)?;
+        let Some(WorkEnd { row, started: Some(started), .. }) = ends.first() else { return Ok(None) };
+        let end = index.entry(row)?.and_then(|entry| entry.known_kind());
+        let Some(text) = end.as_ref().and_then(rendered) else { return Ok(None) };
+        let task = first_line(&message_of(&index, started)?, 400);
+        let task = words(task.split_whitespace(), TASK_WORDS);
+        Ok(Some(words(format!("Task: {task}\n{text}").split(' '), WORDS)))
     }
 
     fn read_changed_since(&self, agent: &Slug) -> Result<BTreeMap<Slug, Vec<String>>, Error> {
         let mut files: BTreeMap<Slug, Vec<String>> = BTreeMap::new();
         let Some(index) = Index::open(&self.repository, &self.prefix)? else { return Ok(files) };
-        let mut ends = 0;
-        for span in index.spans(Place::Log) {
-            for row in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
-                let Some(EntryFacts { run, agent: Some(by), fact: Fact::AgentEnded { .. }, .. }) = &row.value else {
-                    continue;
-                };
-                if by == agent || ends == MOST_ENDS {
-                    return Ok(files);
-                }
-                if run.as_ref() == Some(&self.run) {
-                    continue;
-                }
-                ends += 1;
-                let kind = index.entry(&row)?.and_then(|entry| entry.known_kind());
-                let changed = kind.as_ref().and_then(EventKind::end).and_then(|(_, end)| end.changed.as_ref());
-                let own = changed.into_iter().flatten().filter(|change| change.class == ChangeClass::Own);
-                let paths = files.entry(by.clone()).or_default();
-                paths.extend(own.map(|change| change.path.clone()));
-                paths.sort_unstable();
-                paths.dedup();
-            }
+        let ends = self.ends(&index, agent, |_| true)?;
+        for WorkEnd { by, row, .. } in ends.into_iter().take_while(|end| end.by != *agent) {
+            let kind = index.entry(&row)?.and_then(|entry| entry.known_kind());
+            let changed = kind.as_ref().and_then(EventKind::end).and_then(|(_, end)| end.changed.as_ref());
+            let own = changed.into_iter().flatten().filter(|change| change.class == ChangeClass::Own);
+            let paths = files.entry(by).or_default();
+            paths.extend(own.map(|change| change.path.clone()));
+            paths.sort_unstable();
+            paths.dedup();
         }
         Ok(files)
+    }
+
+    /// The ends of these agents' work in this work tree, the newest first, up to the last one of an agent. What is done in
+    /// another work tree has not happened in this one.
+    fn ends(&self, index: &Index<'_>, agent: &Slug, is_wanted: impl Fn(&Slug) -> bool) -> Result<Vec<WorkEnd>, Error> {
+        let here = self.repository.linked_name();
+        let mut ends: Vec<WorkEnd> = Vec::new();
+        for span in index.spans(Place::Log) {
+            for row in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
+                let Some(EntryFacts { run: Some(run), agent: by, fact, .. }) = &row.value else { continue };
+                match (fact, by) {
+                    (Fact::AgentEnded { .. }, Some(by))
+                        if self.run.as_ref() != Some(run) && is_wanted(by) && ends.len() < MOST_ENDS =>
+                    {
+                        ends.push(WorkEnd { run: run.clone(), by: by.clone(), row: row.clone(), started: None });
+                    }
+                    (Fact::Started { work_tree, .. }, _) if *work_tree == here => {
+                        let of_run = ends.iter_mut().filter(|end| end.run == *run);
+                        of_run.for_each(|end| end.started = Some(row.clone()));
+                    }
+                    (Fact::Started { .. }, _) => ends.retain(|end| end.run != *run),
+                    _ => continue,
+                }
+                let last = ends.iter().position(|end| end.by == *agent).and_then(|last| ends.get(..=last));
+                if let Some(last) = last.filter(|last| last.iter().all(|end| end.started.is_some())) {
+                    ends.truncate(last.len());
+                    return Ok(ends);
+                }
+            }
+        }
+        ends.retain(|end| end.started.is_some());
+        Ok(ends)
     }
 }
 

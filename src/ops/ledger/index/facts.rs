@@ -46,6 +46,8 @@ pub(in crate::ops) enum Fact {
         /// The start of the message.
         message: String,
         is_whole: bool,
+        /// `None`: the main one.
+        work_tree: Option<String>,
     },
     /// A run that had ended early continues.
     Resumed,
@@ -198,8 +200,8 @@ impl Derived for EntryFacts {
     fn of(entry: Entry) -> Result<Option<Self>, String> {
         let Some(kind) = entry.understood()? else { return Ok(None) };
         let fact = match kind {
-            EventKind::RunStarted { text, .. } => {
-                Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING }
+            EventKind::RunStarted { text, work_tree, .. } => {
+                Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING, work_tree }
             }
             EventKind::RunResumed { .. } => Fact::Resumed,
             EventKind::RoutePlanned(plan) => {

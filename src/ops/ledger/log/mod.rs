@@ -160,7 +160,7 @@ pub(crate) fn runs(
         }
         for mut row in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
             let Some(EntryFacts { at, run: Some(run), agent, fact, .. }) = row.value.take() else { continue };
-            let Fact::Started { message, is_whole } = fact else {
+            let Fact::Started { message, is_whole, .. } = fact else {
                 partials.entry(run).or_default().add(at, agent, fact);
                 continue;
             };
