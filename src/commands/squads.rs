@@ -117,7 +117,7 @@ fn parts(activity: &SquadActivity, now: Timestamp) -> Vec<String> {
 }
 
 fn details(squad: &Squad, now: Timestamp) -> Vec<Text> {
-    const LABEL: usize = 14;
+    const LABEL: usize = 16;
     let head = marked(squad).with(LineStyle::Strong, &squad.handle).plain(&format!(", {}", state(squad)));
     let mut lines = vec![head.with(LineStyle::Faint, &format!("; {}", squad.shown_path))];
     let mut row = |label: &str, text: String| {

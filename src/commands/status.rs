@@ -170,8 +170,8 @@ fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {
             page.live.push(asks("squad", question, now));
         }
         for (agent, state) in &live.agents {
-            let session =
-                status.sessions.iter().find(|one| one.run.as_ref() == Some(&live.run.run) && one.agent == *agent);
+            let of_agent = |one: &&SessionStatus| one.run.as_ref() == Some(&live.run.run) && one.agent == *agent;
+            let session = status.sessions.iter().map(|known| &known.session).find(of_agent);
             // An agent that asks does not work.
             let mut questions = asked(live, Some(agent)).peekable();
             if questions.peek().is_none() {

@@ -1,5 +1,7 @@
 //! Standing sessions without a watch, and what is said of them.
 
+use serde_json::{Value, json};
+
 use crate::process::{SLOW, signal, start, wait_for};
 use crate::support::{Output, TestRepo};
 
@@ -92,4 +94,54 @@ fn a_work_tree_and_a_team_have_sessions_of_their_own() {
     for place in &places {
         assert_eq!(how(place), (false, true), "{}", place.display());
     }
+}
+
+/// The branch of a session at work, and squad's record of what the agent did before: in this work tree, not in another.
+#[test]
+fn a_session_at_work_is_shown_with_its_branch_and_what_was_done_before() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=standing"]);
+    repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let side = repo.root().join("../side");
+    let mut done = Vec::new();
+    for (place, task) in
+        [(None, None), (None, Some("paint the pier")), (Some(&side), Some("dig the well")), (None, None)]
+    {
+        match task {
+            Some(task) => {
+                let message = format!("@ada {task}");
+                // With the clock of the sessions at work.
+                let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), place.unwrap_or(&repo.root()));
+                command.args(["orchestrate", "--engine", "rehearsal", "--permissions", "allow", &message]);
+                assert!(command.status().expect("squad runs").success());
+                done.extend(place.is_none().then_some(task));
+            }
+            None => {
+                let mut child = start(&repo, SLOW, &["x"]);
+                wait_for(&mut child, "Begun.");
+                let status = repo.squad(&["status", "--json"]);
+                signal(&child, "INT");
+                child.wait().expect("it ends");
+                let status: Value = serde_json::from_str(&status.out).expect("JSON");
+                let session = &status["sessions"][0];
+                assert_eq!((&session["id"], &session["branch"]), (&json!("squad-ada"), &json!("main")), "{status}");
+                let summary = session["summary"].as_str();
+                match done.last() {
+                    None => assert_eq!(summary, None, "{status}"),
+                    Some(task) => {
+                        let summary = summary.expect("what was done");
+                        let of = |what: &str| summary.contains(what);
+                        assert!(of(task) && of("Outcome: completed") && !of("well"), "{summary}");
+                        assert!(summary.split_whitespace().count() <= 200, "{summary}");
+                    }
+                }
+            }
+        }
+    }
+    // A session that nobody has open waits for the next task.
+    let squads = repo.squad(&["squads", "--json"]);
+    let squads: Value = serde_json::from_str(&squads.out).expect("JSON");
+    assert_eq!((&squads["squads"][0]["sessions"], &squads["squads"][0]["state"]), (&json!(1), &json!("idle")));
 }

@@ -21,6 +21,7 @@ use crate::ops::run::cancel;
 use crate::ops::run::clones::{self, CloneStatus};
 use crate::ops::run::host::{WatchState, activities};
 use crate::ops::run::lease::{self, Leases, LiveRun};
+use crate::ops::run::recall::Record;
 use crate::ops::run::resume;
 use crate::ops::run::watch::{WatchFiles, Watcher};
 use crate::ops::team::cache::Cache;
@@ -32,7 +33,7 @@ use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::left_out;
 use crate::ops::{Workspace, repository, team_settings};
 use crate::parse;
-use crate::pool::{UsedUp, date};
+use crate::pool::{EarlierRuns, UsedUp, date, standing_session_id};
 use crate::record::Read;
 
 /// So many files take about 5 ms.
@@ -67,7 +68,7 @@ pub(crate) struct Status {
     #[serde(skip_serializing_if = "BTreeMap::is_empty", serialize_with = "keys")]
     pub(crate) runs_lost: BTreeMap<RunId, Option<String>>,
     /// The sessions of live runs and of `squad watch`.
-    pub(crate) sessions: Vec<SessionStatus>,
+    pub(crate) sessions: Vec<KnownSession>,
     pub(crate) ledger: LedgerStatus,
     /// What agents have used today, by the user's calendar, as far as engines tell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +102,17 @@ pub(crate) struct Status {
     /// A command that was interrupted in this work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<InterruptedCommand>,
+}
+
+/// An open session, and what is known of it here.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct KnownSession {
+    #[serde(flatten)]
+    pub(crate) session: SessionStatus,
+    /// The branch of its directory; `None`: a commit is checked out, or it is a clone of its own.
+    branch: Option<String>,
+    /// Of a standing session: squad's record of the agent's last work, in at most 200 words.
+    summary: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -232,7 +244,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         watch,
         runs_live,
         runs_lost,
-        sessions,
+        sessions: known(env, sessions),
         ledger: LedgerStatus { entries, unsynced },
         quotas,
         quotas_unknown,
@@ -299,6 +311,20 @@ fn keys<S: Serializer>(runs: &BTreeMap<RunId, Option<String>>, serializer: S) ->
 fn watch_of(repository: &Repository, team: &str) -> Option<WatchStatus> {
     let watcher = WatchFiles::new(repository, team).watcher()?;
     Some(WatchStatus { state: watcher.state(), watcher })
+}
+
+fn known(env: &Env, sessions: Vec<SessionStatus>) -> Vec<KnownSession> {
+    let mut places: BTreeMap<String, Option<Workspace>> = BTreeMap::new();
+    let known = |session: SessionStatus| {
+        let find = || Workspace::find(env, Path::new(&session.directory)).ok();
+        let place = places.entry(session.directory.clone()).or_insert_with(find).as_ref();
+        let branch = place.and_then(|place| place.repository.head().ok()?.branch);
+        let is_standing = session.id == standing_session_id(&session.agent);
+        let record = place.filter(|_| is_standing).map(|place| Record::new(place, session.run.as_ref()));
+        let summary = record.and_then(|record| record.last_work(&session.agent));
+        KnownSession { session, branch, summary }
+    };
+    sessions.into_iter().map(known).collect()
 }
 
 /// The state that live runs report. A run that has just started may not have reported anything yet.

@@ -15,8 +15,10 @@ use crate::ops::ledger::log::{self, Choice};
 use crate::ops::run::host::activities;
 use crate::ops::run::lease;
 use crate::ops::run::lockouts;
+use crate::ops::run::recall;
 use crate::ops::run::watch::WatchFiles;
 use crate::ops::team::projects::{self, Found, KnownProject};
+use crate::pool::standing_session_id;
 
 /// An older run that was killed is no longer taken up.
 const RECENT_RUNS: usize = 20;
@@ -57,7 +59,7 @@ pub(crate) struct SquadActivity {
     /// The time of the oldest entry in its ledger.
     pub(crate) created: Option<Timestamp>,
     pub(crate) last_activity: Option<Timestamp>,
-    /// The open sessions of live runs and of `squad watch`.
+    /// The open sessions of live runs and of `squad watch`, and those that agents' next tasks resume.
     pub(crate) sessions: usize,
     /// Decisions in force.
     pub(crate) decisions: usize,
@@ -125,6 +127,8 @@ fn look(env: &Env, path: &Path) -> Result<SquadActivity, Failure> {
     sessions.extend(
         watcher.and_then(|watcher| watcher.state()).into_iter().flat_map(|state| state.kept).map(|kept| kept.id),
     );
+    let (standing, _) = recall::store(&project).used();
+    sessions.extend(standing.iter().filter_map(|agent| Slug::fold(agent)).map(|agent| standing_session_id(&agent)));
     sessions.sort_unstable();
     sessions.dedup();
     let decisions = list::all(&project)?;
