@@ -101,6 +101,7 @@ pub(crate) use self::{
     foreign::ForeignRepository,
     history::{Blame, unquoted},
     intent::{InterruptedCommand, OwnWrite},
+    kept_file::previous,
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     listing::Submodule,
     maintenance::Extent,

@@ -302,6 +302,14 @@ fn a_practice_of_one_project_reaches_another_by_a_link_alone() {
     assert_eq!(synced.code, 0, "{synced}");
     assert!(synced.out.contains("link shop: 2 notes, 2 new, 0 gone, at "), "{synced}");
     assert!(synced.out.contains("link third: 0 notes"), "{synced}");
+    let diff = |more: &[&str]| {
+        let output = repo.squad(&[&["agents", "diff", "--links"][..], more].concat());
+        assert_eq!(output.code, 0, "{output}");
+        output
+    };
+    let first = diff(&[]);
+    assert!(first.out.contains("link shop, from nothing to "), "{first}");
+    assert!(first.out.contains("\n+> Compare tokens in constant time\n") && !first.out.contains("hmac"), "{first}");
     let told = prompt(&repo, &root, task);
     assert!(told.contains("> Compare tokens in constant time"), "{told}");
     assert!(told.contains("2026-01-05, by Cleo, `.squad/knowledge/2026/01/"), "{told}");
@@ -348,6 +356,19 @@ fn a_practice_of_one_project_reaches_another_by_a_link_alone() {
     let synced = repo.squad(&["sync", "--links"]);
     assert!(synced.err.contains("1 not told: stale"), "{synced}");
     assert!(!prompt(&repo, &root, task).contains("constant time"));
+    // What that changes in prompts is shown until another commit comes.
+    for _ in 0..2 {
+        for about in [&[][..], &["--task", task]] {
+            let diff = diff(about);
+            assert!(diff.out.contains("\n-> Compare tokens in constant time\n") && !diff.out.contains("\n+"), "{diff}");
+        }
+        let other = diff(&["--task", "Paint the shed"]);
+        assert!(other.out.is_empty() && other.err.contains("No note of a linked repository changes"), "{other}");
+        assert_eq!(repo.squad(&["sync", "--links"]).code, 0);
+    }
+    let value: Value = serde_json::from_str(&diff(&["--json"]).out).expect("JSON");
+    let change = &value["links"][0];
+    assert!(change["before"].is_string() && change["after"].is_string() && change["before"] != change["after"]);
     // Retired there: gone here.
     assert_eq!(repo.squad_in(&shop, &["knowledge", "retire", &note]).code, 0);
     assert_eq!(repo.squad_in(&shop, &["knowledge", "retire", &other]).code, 0);

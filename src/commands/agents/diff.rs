@@ -1,29 +1,44 @@
 use super::super::{Context, Ended};
+use crate::compile::Task;
 use crate::model::printable;
-use crate::ops::Workspace;
 use crate::ops::decisions::review::{Range, prompt_changes};
+use crate::ops::team::knowledge::{LinkChange, changes_by_links};
 use crate::ops::team::prompts::{Prompt, PromptChange};
+use crate::ops::{Project, Workspace};
+use crate::settings::Layer;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 
 /// Show how a range of commits changes the agents' prompts
 ///
 /// Compiles the prompts from the team's files in both commits, at the standard tier and without a task. Your own
 /// configuration and the ledger's learnings are left out. Needs no checkout.
+///
+/// With `--links`, shows how the last `squad sync` that brought another commit of a linked repository changed the notes that
+/// agents may be told; with `--task`, only those that are about a task.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad agents diff main..HEAD
   squad agents diff HEAD~1
-  squad agents diff main.. --json | jq '.prompts[].agent'")]
+  squad agents diff main.. --json | jq '.prompts[].agent'
+  squad agents diff --links --task \"Rotate the signing keys\"")]
 pub(super) struct Args {
     /// BASE..HEAD; BASE alone means BASE up to the checked-out commit
-    range: String,
+    #[arg(required_unless_present = "links", conflicts_with = "links")]
+    range: Option<String>,
+    /// Show what the last update of linked repositories changed
+    #[arg(long)]
+    links: bool,
+    /// Only what is about this task
+    #[arg(long, value_name = "TEXT", requires = "links")]
+    task: Option<String>,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let Some(range) = &self.range else { return self.of_links(context) };
         let workspace = Workspace::find_or_root(context.env, &context.directory)?;
-        let prompts = prompt_changes(&workspace, &Range::find(&workspace, &self.range)?)?;
+        let prompts = prompt_changes(&workspace, &Range::find(&workspace, range)?)?;
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&serde_json::json!({ "prompts": prompts }));
@@ -46,10 +61,41 @@ impl Args {
     }
 }
 
+impl Args {
+    fn of_links(&self, context: &mut Context<'_>) -> Ended {
+        let project = Project::open(context.env, &context.directory, Layer::default())?;
+        let task = self.task.as_deref().map(Task::new);
+        let changes = changes_by_links(&project, task.as_ref())?;
+        let ui = &mut context.ui;
+        if ui.json() {
+            ui.value(&serde_json::json!({ "links": changes }));
+            return Ok(0);
+        }
+        let is_changed = |change: &&LinkChange| !change.diff.is_empty();
+        if !changes.iter().any(|change| is_changed(&change)) {
+            ui.say("No note of a linked repository changes in a prompt.");
+        }
+        let short = |commit: &Option<String>| match commit {
+            Some(commit) => commit.get(..12).unwrap_or(commit).to_owned(),
+            None => "nothing".to_owned(),
+        };
+        for LinkChange { link, before, after, diff } in changes.iter().filter(is_changed) {
+            let name = ui.out_paint(STRONG, link);
+            ui.data(&format!("link {name}, from {} to {}", short(before), short(after)));
+            lines(ui, diff);
+        }
+        Ok(0)
+    }
+}
+
 /// Prompts that change alike.
 fn shown(ui: &mut Ui, changes: &[&PromptChange]) {
     changes.iter().for_each(|change| heading(ui, change));
-    for line in changes.first().map_or("", |change| &change.diff).lines() {
+    lines(ui, changes.first().map_or("", |change| &change.diff));
+}
+
+fn lines(ui: &mut Ui, diff: &str) {
+    for line in diff.lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => GOOD,
             Some(b'-') => BAD,

@@ -4,6 +4,8 @@
 use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use crate::compile::{NoteIndex, NoteRank, OfferedNote, Task, in_force, suspicion};
 use crate::error::Failure;
 use crate::model::{Decision, DecisionId, Note, NoteEvidence, list};
@@ -12,28 +14,72 @@ use crate::ops::team::evidence::{LARGEST_SEARCH, changed_file};
 use crate::ops::team::links::{self, Link, LinkedNote};
 use crate::ops::team::survey::{self, Stack};
 use crate::ops::team::workspace::{below, project_path};
-use crate::review::matcher;
+use crate::review::{self, matcher};
 
 /// The notes that are about a task, from here and from linked repositories, with why agents are not told some of them.
 pub(crate) fn offered(project: &Project, task: &Task) -> Result<Vec<OfferedNote>, Failure> {
     chosen(project, |notes| Ok(task.rank_indexed(&notes.indexes, &notes.places)))
 }
 
+/// What the last fetch of another commit by a link has changed in what prompts may hold.
+#[derive(Debug, Serialize)]
+pub(crate) struct LinkChange {
+    pub(crate) link: String,
+    /// The commits; `None`: it was fetched once.
+    pub(crate) before: Option<String>,
+    pub(crate) after: Option<String>,
+    pub(crate) diff: String,
+}
+
+/// Of all notes that agents may be told, or only of those that are about a task.
+pub(crate) fn changes_by_links(project: &Project, task: Option<&Task>) -> Result<Vec<LinkChange>, Failure> {
+    let now = links::all(project)?;
+    let (before, commits): (Vec<Link>, Vec<Option<String>>) = links::before(project, &now)?.into_iter().unzip();
+    let told = |links: &[Link]| -> Result<Vec<OfferedNote>, Failure> {
+        let offered = chosen_of(project, links, |notes| {
+            Ok(match task {
+                Some(task) => task.rank_indexed(&notes.indexes, &notes.places),
+                None => (0..notes.places.len()).map(|index| NoteRank { index, ..NoteRank::default() }).collect(),
+            })
+        })?;
+        Ok(offered.into_iter().filter(|note| note.objection.is_none()).collect())
+    };
+    let (old, new) = (told(&before)?, told(&now)?);
+    let text = |notes: &[OfferedNote], name: &str| {
+        let of_link = notes.iter().filter(|note| note.link.as_ref().is_some_and(|link| link.name == name));
+        of_link.map(OfferedNote::render).collect::<String>()
+    };
+    let change = |(link, before): (&Link, Option<String>)| LinkChange {
+        diff: review::diff(&text(&old, &link.name), &text(&new, &link.name)),
+        link: link.name.clone(),
+        before,
+        after: link.commit.clone(),
+    };
+    Ok(now.iter().zip(commits).map(change).collect())
+}
+
 /// The notes with all words of a query, as an agent may read them.
 pub(crate) fn found(project: &Project, query: &str) -> Result<Vec<String>, Failure> {
     const MOST: usize = 10;
-    let query = query.to_lowercase();
-    let is_meant = |note: &Decision| {
-        let text = format!("{}\n{}\n{}", note.title, note.text, note.tags.join(" ")).to_lowercase();
-        query.split_whitespace().all(|word| text.contains(word))
-    };
-    if query.trim().is_empty() {
+    let words = query.to_lowercase().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    if words.is_empty() {
         return Ok(Vec::new());
     }
+    let has = |text: &str, words: &[String]| words.iter().all(|word| text.contains(word.as_str()));
+    let is_meant = |note: &Decision| {
+        let text = format!("{}\n{}\n{}", note.title, note.text, note.tags.join(" "));
+        has(&text.to_lowercase(), &words)
+    };
+    // A note's line in the index is JSON: what it says is in there, escaped. Most notes need not be parsed then.
+    let escaped: Vec<String> = words.iter().map(|word| escaped(word)).collect();
+    let may_be_meant = |line: &[u8]| has(&String::from_utf8_lossy(line).to_lowercase(), &escaped);
     let found = chosen(project, |notes| {
         let mut meant = Vec::new();
         for index in 0..notes.places.len() {
-            if meant.len() < MOST && is_meant(&notes.read(index)?.0) {
+            if meant.len() == MOST {
+                break;
+            }
+            if notes.line(index).is_none_or(may_be_meant) && is_meant(&notes.read(index)?.0) {
                 meant.push(NoteRank { index, ..NoteRank::default() });
             }
         }
@@ -41,6 +87,12 @@ pub(crate) fn found(project: &Project, query: &str) -> Result<Vec<String>, Failu
     })?;
     let told = found.iter().filter(|note| note.objection.is_none());
     Ok(told.map(|note| note.render().trim().to_owned()).collect())
+}
+
+/// A text as it stands in a JSON string.
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&quoted).to_owned()
 }
 
 /// Whether agents may be told a note.
@@ -88,6 +140,12 @@ impl<'a> Candidates<'a> {
         Ok(all)
     }
 
+    /// What is written of a note, unread. `None`: the index is damaged, which is said when it is read.
+    fn line(&self, candidate: usize) -> Option<&'a [u8]> {
+        let (index, place) = self.places[candidate];
+        self.indexes[index].line(place)
+    }
+
     fn read(&self, candidate: usize) -> Result<ReadNote<'a>, Failure> {
         let (index, place) = self.places[candidate];
         Ok(match self.sources[index] {
@@ -105,8 +163,15 @@ fn chosen(
     project: &Project,
     choose: impl FnOnce(&Candidates<'_>) -> Result<Vec<NoteRank>, Failure>,
 ) -> Result<Vec<OfferedNote>, Failure> {
-    let links = links::all(project)?;
-    let notes = Candidates::new(project, &links)?;
+    chosen_of(project, &links::all(project)?, choose)
+}
+
+fn chosen_of(
+    project: &Project,
+    links: &[Link],
+    choose: impl FnOnce(&Candidates<'_>) -> Result<Vec<NoteRank>, Failure>,
+) -> Result<Vec<OfferedNote>, Failure> {
+    let notes = Candidates::new(project, links)?;
     if notes.places.is_empty() {
         return Ok(Vec::new());
     }

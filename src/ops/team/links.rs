@@ -1,7 +1,8 @@
 //! Links to other squads' repositories, which the user's configuration names: their notes of knowledge.
 //!
 //! ```text
-//! refs/squad/links/NAME    a commit of ours with one file, link.json: the notes, and the commit that they are from
+//! refs/squad/links/NAME    a commit of ours with link.json: the notes, and the commit that they are from; and
+//!                          previous-link.json: the same of the commit that was fetched before
 //! ```
 //!
 //! Nothing else of a linked repository is taken: no object of it comes into ours, nothing of it runs, and its own links are
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::compile::{NoteIndex, in_force, suspicion};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::ForeignRepository;
+use crate::git::{ForeignRepository, previous};
 use crate::model::{Decision, DecisionId, IntoMap, IntoSet, NoteEvidence, NoteLink, Sort, Source, from_json, to_json};
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::journal::writer;
@@ -183,6 +184,22 @@ fn fetched(project: &Project, name: &str) -> Result<Option<(IndexedFrom, NoteInd
     Ok(Some((from, notes)))
 }
 
+/// The configured links that are fetched, as they were before that brought another commit, and that commit; what they are
+/// called does not tell them from how they are now.
+pub(crate) fn before(project: &Project, links: &[Link]) -> Result<Vec<(Link, Option<String>)>, Failure> {
+    let before = |link: &Link| {
+        let tip = project.repository.kept_commit(&format!("{REFERENCES}{}", link.name))?;
+        let read = |tip: String| project.repository.file_at(&tip, &previous(FILE), LARGEST);
+        let file = tip.filter(|_| link.commit.is_some()).map(read).transpose()?.flatten();
+        let fetched = file.and_then(|bytes| from_json::<Fetched>(bytes).ok()).filter(|fetched| fetched.git == link.git);
+        let (commit, notes) = fetched.map(|fetched| (fetched.commit, fetched.notes)).unzip();
+        let notes = notes.map(|notes| NoteIndex::new(String::new(), &notes, |linked: &LinkedNote| &linked.note));
+        let (name, git, shown) = (link.name.clone(), link.git.clone(), link.commit.clone());
+        Ok((Link { name, git, commit: shown, notes }, commit))
+    };
+    links.iter().map(before).collect()
+}
+
 /// What became of a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct LinkSync {
@@ -251,7 +268,8 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
     let text = serde_json::to_vec_pretty(&fetched).map_err(|error| Failure::failed(error.to_string()))?;
     let message = format!("squad: link {}\n\nLink-Address: {}\nLink-Commit: {}\n", link.name, link.git, fetched.commit);
     let reference = format!("{REFERENCES}{}", link.name);
-    if !project.repository.keep_file(&reference, (FILE, text), &message, &writer(), at)? {
+    let is_other = link.commit.as_ref() != Some(&fetched.commit);
+    if !project.repository.keep_file(&reference, (FILE, text, is_other), &message, &writer(), at)? {
         return Err(Failure::failed("another sync fetched it at the same time"));
     }
     Ok(synced)
