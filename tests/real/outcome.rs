@@ -150,7 +150,8 @@ fn what_an_agent_claims_is_told_nowhere_in_place_of_what_it_did() {
             changed: &[],
         },
         Lie {
-            steps: |_| vec!["say: ".to_owned()],
+            // It is asked again.
+            steps: |_| vec!["say: ".to_owned(); 8],
             mode: "allow",
             code: 1,
             status: "failed",
