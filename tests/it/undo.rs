@@ -303,6 +303,30 @@ fn the_part_of_one_agent_is_taken_back_where_it_can_be_told_apart() {
     assert!(!repo.exists("c.txt"));
 }
 
+/// What an agent adds in one step and removes in a later one, around another agent's edit of the same file.
+#[test]
+fn a_redo_goes_from_the_first_step_to_the_last() {
+    let repo = TestRepo::with_small_team();
+    let lines: String = (1..=20).map(|number| format!("line {number}\n")).collect();
+    repo.write("a.txt", &lines);
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "files"]);
+    let script: String = [("ada", "3a added"), ("bob", "s/line 17$/seventeen/"), ("ada", "/added/d")]
+        .map(|(agent, edit)| turn(agent, &format!("{{ run = \"sed -i '{edit}' a.txt\" }}")))
+        .concat();
+    let ordered = "First @ada adds the line, then @bob edits the file, then @ada removes the line";
+    let output = repo.rehearse(&script, &[&ALLOWED[..], &[ordered]].concat());
+    assert_eq!(output.code, 0, "{output}");
+    repo.pass(1);
+    let run = newest(&repo);
+    let edited = lines.replace("line 17\n", "seventeen\n");
+    assert_eq!(repo.read("a.txt"), edited);
+    for arguments in [&[&*run, "ada"][..], &[&run, "ada", "--redo"]] {
+        let output = undo(&repo, arguments);
+        assert_eq!(repo.read("a.txt"), edited, "{arguments:?} {output}");
+    }
+}
+
 #[test]
 fn what_cannot_be_undone_is_said_with_what_can_be_had() {
     let repo = TestRepo::with_small_team();
@@ -384,14 +408,18 @@ fn what_was_committed_since_stays() {
     let repo = TestRepo::with_small_team();
     repo.write("a.txt", "a\n");
     repo.write("b.txt", "b\n");
+    repo.write("edited.txt", "as committed\n");
     repo.git(&["add", "-A"]);
     repo.git(&["commit", "-qm", "files"]);
-    let run = run(&repo, "echo A > a.txt; echo B > b.txt; echo new > c.txt");
+    // What was never committed is no part of what was committed since.
+    repo.write("edited.txt", "edited before\n");
+    let run = run(&repo, "echo A > a.txt; echo B > b.txt; echo new > c.txt; echo agent > edited.txt");
     repo.git(&["commit", "-qm", "theirs", "a.txt"]);
     let output = undo(&repo, &[&run]);
     assert!(output.out.contains("a.txt: it was committed since"), "{output}");
     assert_eq!((repo.read("a.txt"), repo.read("b.txt"), repo.exists("c.txt")), ("A\n".into(), "b\n".into(), false));
-    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    assert_eq!(repo.read("edited.txt"), "edited before\n", "{output}");
+    assert_eq!(repo.git(&["status", "--porcelain"]), " M edited.txt\n");
 }
 
 #[test]
@@ -449,6 +477,33 @@ fn a_decision_stands_until_it_is_withdrawn() {
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     let again = repo.squad(&["undo", &run, "--yes"]);
     assert!(again.code == 2 && again.err.contains("is undone already"), "{again}");
+}
+
+/// Decisions of two agents × the undo of one of them and of the run.
+#[test]
+fn decisions_are_withdrawn_with_the_part_that_made_them() {
+    for (whom, states) in [(Some("ada"), ["withdrawn", "in_force"]), (None, ["withdrawn", "withdrawn"])] {
+        let repo = TestRepo::with_small_team();
+        let decides = |agent: &str| {
+            let call = format!("{{ tool = \"squad_log_decision\", args = {{ title = \"{agent} decides\" }} }}");
+            turn(agent, &format!("{call}, {{ write = \"{agent}.txt\", text = \"x\\n\" }}"))
+        };
+        let script = decides("ada") + &decides("bob");
+        let arguments = ["--permissions", "allow", "--agent", "ada", "--agent", "bob", "Decide"];
+        let output = repo.rehearse(&script, &arguments);
+        assert_eq!(output.code, 0, "{output}");
+        let run = newest(&repo);
+        let undone: Vec<&str> = [&*run].into_iter().chain(whom).chain(["--decisions"]).collect();
+        let output = undo(&repo, &undone);
+        assert_eq!((repo.exists("ada.txt"), repo.exists("bob.txt")), (false, whom.is_some()), "{output}");
+        let listed: Value = serde_json::from_str(&repo.squad(&["decisions", "list", "--json"]).out).expect("JSON");
+        for (agent, state) in ["ada", "bob"].into_iter().zip(states) {
+            let title = format!("{agent} decides");
+            let mut decisions = listed["decisions"].as_array().expect("a list").iter();
+            let decision = decisions.find(|decision| decision["title"] == *title).expect("it is listed");
+            assert_eq!(decision["state"], state, "{agent}, of {whom:?}: {output}");
+        }
+    }
 }
 
 /// What people lost who undid the work of other tools.
