@@ -103,9 +103,14 @@ fn a_run_from_the_future_is_kept() {
 /// A run may be older than its snapshots are kept for.
 #[test]
 fn a_run_that_lives_keeps_its_snapshots() {
-    for lives in [true, false] {
+    // Its own, and those that lie beside them: of an agent's clone, and of the merge of all.
+    for (lives, beside) in [(true, ""), (true, ".ada"), (true, "_merged"), (false, ""), (false, "_merged")] {
         let repo = after_a_loss(15);
         let run = snapshots(&repo)[0].split('/').nth(3).expect("a run").to_owned();
+        for name in snapshots(&repo).iter().filter(|_| !beside.is_empty()) {
+            repo.git(&["update-ref", &name.replace(&run, &format!("{run}{beside}")), name]);
+            repo.git(&["update-ref", "-d", name]);
+        }
         let lease = repo.root().join(format!(".git/squad/runs/{run}.json"));
         let content = format!(r#"{{"run":"{run}","pid":1,"started":"2026-01-05T09:00:00Z","message":"x","team":""}}"#);
         std::fs::create_dir_all(lease.parent().expect("a folder")).expect("it is ours");
@@ -115,7 +120,7 @@ fn a_run_that_lives_keeps_its_snapshots() {
             file.lock().expect("it is free");
         }
         assert_eq!(repo.squad(&["gc", "--force"]).code, 0);
-        assert_eq!(is_kept(&repo), lives, "{lives}");
+        assert_eq!(is_kept(&repo), lives, "{lives} {beside}");
     }
 }
 

@@ -137,8 +137,11 @@ fn the_index_and_the_whole_tree_are_read_back() {
     let refused = repo.squad(&["rescue", "restore", &id, "src", "--to", "../one"]);
     assert!(refused.code == 1 && refused.err.contains("1 file there would be overwritten"), "{refused}");
     assert_eq!(repo.read("../one/src/edited.txt"), "mine\n");
-    let unknown = repo.squad(&["rescue", "restore", &id, "nothing"]);
-    assert!(unknown.code == 2 && unknown.err.contains("does not contain nothing"), "{unknown}");
+    // The beginning of a name is no folder, and a file has nothing in it.
+    for path in ["nothing", "new", "src/edited", "src/edited.txt/x"] {
+        let unknown = repo.squad(&["rescue", "restore", &id, path]);
+        assert!(unknown.code == 2 && unknown.err.contains(&format!("does not contain {path}\n")), "{unknown}");
+    }
 }
 
 #[cfg(unix)]
