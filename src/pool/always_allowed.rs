@@ -66,3 +66,41 @@ pub(super) fn named(agent: Option<&Slug>, rules: &Rules) -> String {
     let whom = agent.map_or_else(|| "in this run".to_owned(), |agent| format!("for {agent}"));
     format!("always {whom}: {}", list(rules))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request of two commands × to whom each of them was allowed.
+    #[test]
+    fn what_was_allowed_to_the_agent_and_to_all_adds_up() {
+        let slug = |name: &str| Slug::fold(name).expect("a name");
+        let rule = |word: &str| AlwaysRule::Command(vec![word.to_owned()], BTreeSet::new());
+        let both = BTreeSet::from([rule("cargo"), rule("make")]);
+        for (first, second, by) in [
+            ("", "run", None),
+            ("bob", "run", None),
+            ("bob", "ada", None),
+            ("run", "kept", Some("always in this run: cargo and make")),
+            ("run", "run", Some("always in this run: cargo and make")),
+            ("run", "ada", Some("always for ada: cargo and make")),
+            ("ada", "run", Some("always for ada: cargo and make")),
+            ("ada", "kept", Some("always for ada: cargo and make")),
+            ("ada", "ada", Some("always for ada: cargo and make")),
+            ("kept", "bob", None),
+            ("kept", "kept", Some("kept: cargo and make")),
+        ] {
+            let words = [(first, "cargo"), (second, "make")];
+            let kept = words.iter().filter(|(whom, _)| *whom == "kept").map(|(_, word)| (*word).to_owned());
+            let allowed = AlwaysAllowed::new(kept.collect());
+            for (whom, word) in words {
+                match whom {
+                    "" | "kept" => {}
+                    "run" => allowed.add(None, &BTreeSet::from([rule(word)])),
+                    agent => allowed.add(Some(&slug(agent)), &BTreeSet::from([rule(word)])),
+                }
+            }
+            assert_eq!(allowed.covering(&slug("ada"), &both).as_deref(), by, "{first} and {second}");
+        }
+    }
+}

@@ -174,3 +174,48 @@ async fn writes_and_hosts_are_covered_too() {
     assert_eq!(scene.wants("ada", Access::Network, "https://b.example/y").await, Approval::Allow);
     assert_eq!(scene.count(), 2);
 }
+
+/// What may change something × each mode × whether the agent only reads. A person says yes to everything.
+#[tokio::test(start_paused = true)]
+async fn who_only_reads_is_allowed_nothing_that_may_change_something() {
+    for (access, detail) in [(Access::Write, "a.txt"), (Access::Mcp, "docs/search {}")] {
+        for mode in [Permissions::Allow, Permissions::Ask, Permissions::Deny] {
+            for reads_only in [false, true] {
+                let mut scene = Scene::new(&["y"]);
+                scene.handler.permissions = mode;
+                let answer = scene.asked_by(requester("ada", reads_only), access, detail).await;
+                let is_allowed = !reads_only && mode != Permissions::Deny;
+                assert_eq!(answer == Approval::Allow, is_allowed, "{access:?} {mode:?} {reads_only}");
+                assert_eq!(scene.count() == 1, !reads_only && mode == Permissions::Ask, "{access:?} {mode:?}");
+            }
+        }
+    }
+}
+
+/// What is locked, a file or a link to it × how a tool names it × whose tool it is.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn a_file_is_locked_under_its_name_and_where_a_link_leads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let project = crate::env::real(folder.path());
+    std::fs::write(project.join("file.txt"), "x").expect("a file");
+    std::os::unix::fs::symlink("file.txt", project.join("link.txt")).expect("a link");
+    let ada = Slug::fold("ada").expect("a name");
+    for (locked, named, is_locked) in [
+        ("file.txt", "file.txt", true),
+        ("file.txt", "link.txt", true),
+        ("file.txt", "other.txt", false),
+        ("link.txt", "link.txt", true),
+        ("link.txt", "file.txt", false),
+        ("new.txt", "new.txt", true),
+    ] {
+        let mut scene = Scene::alone(Permissions::Allow);
+        scene.handler.project = project.display().to_string();
+        scene.handler.locked.insert((ada.clone(), locked.to_owned()), "rejected".to_owned());
+        for path in [named.to_owned(), format!("./{named}"), project.join(named).display().to_string()] {
+            let refused = Approval::Deny("rejected".to_owned());
+            assert_eq!(scene.wants("ada", Access::Write, &path).await == refused, is_locked, "{locked}: {path}");
+            assert_eq!(scene.wants("bob", Access::Write, &path).await, Approval::Allow, "{locked}: {path}");
+        }
+    }
+}
