@@ -88,6 +88,11 @@ mod tests {
             assert_eq!(printed_id(&output).as_deref(), Some(id), "{output}");
         }
         assert_eq!(printed_id("Update available\nses_12.a\n").as_deref(), Some("ses_12.a"));
+        // Of two, either may be of something else: only the last line can tell.
+        let other = "11111111-f6ae-4e4f-97b5-47d8fbde6340";
+        for (last, found) in [(other, Some(other)), ("resume it with `--resume ID`", None)] {
+            assert_eq!(printed_id(&format!("user {other}\nchat {id}\n{last}\n")).as_deref(), found, "{last}");
+        }
         for output in ["", "\n", "Not logged in. Run `login`.", "--resume", "a;b", "$(id)"] {
             assert_eq!(printed_id(output), None, "{output}");
         }

@@ -219,4 +219,20 @@ mod tests {
         assert_eq!((tail.lines().expect("read"), tail.lines().expect("read")), (Some(vec![]), None));
         assert_eq!(tail.take_line().as_deref(), Some("rest"));
     }
+
+    /// Lines as long as the limit and longer × before, between and after others.
+    #[test]
+    fn only_a_line_that_is_too_long_is_skipped() {
+        for lengths in [[1, MAX_LINE, 2], [1, MAX_LINE + 1, 2], [MAX_LINE + 1, 1, MAX_LINE + 1], [1, 2, MAX_LINE + 1]] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let spool = Spool::next(folder.path(), "squad-a").expect("a spool");
+            let mut file = spool.create("stdout").expect("a file");
+            let text = lengths.map(|length| "x".repeat(length)).join("\n");
+            file.write_all(text.as_bytes()).expect("written");
+            let mut tail = spool.tail("stdout").expect("a file");
+            let read = std::iter::from_fn(|| tail.lines().expect("read")).flatten().collect::<Vec<_>>();
+            let read: Vec<usize> = read.into_iter().chain(tail.take_line()).map(|line| line.len()).collect();
+            assert_eq!(read, lengths.into_iter().filter(|length| *length <= MAX_LINE).collect::<Vec<_>>());
+        }
+    }
 }
