@@ -55,6 +55,14 @@ fn beside_a_table_only_arrows_send() {
         let (team, problems) = routed(&format!("{table}{said}"));
         assert_eq!((team.rules.len(), codes(&problems)), (1, vec![("routing-unread", 7)]), "{said}");
     }
+    // The line that says it, in a paragraph of several.
+    for (above, line) in [("", 7), ("All of us cook.\n", 8), ("All of us cook.\nIn turns.\n", 9)] {
+        let said = "When it leaks → Uwe looks, then the next watch\n";
+        for below in ["", "Ask before.\n"] {
+            let (_, problems) = routed(&format!("{table}{above}{said}{below}"));
+            assert_eq!(codes(&problems), [("routing-unread", line)], "{above:?} {below:?}");
+        }
+    }
     let order =
         "- Reports in order. When the crew share one watch, they report in the order `first -> Ilse -> Otto -> Uwe`.\n";
     assert_eq!(routed(&format!("{table}{order}")).0.rules.len(), 1);
