@@ -165,6 +165,18 @@ fn what_follows_a_review_waits_for_its_approval() {
     }
 }
 
+/// A review of what is there comes first: what it finds is for those who come after it. Each verdict.
+#[test]
+fn what_follows_a_review_of_what_is_there_is_done() {
+    for (verdict, code) in [(judges(true), 0), (judges(false), 1), (says("unclear"), 1)] {
+        let script = [turn("rex", &verdict), turn("bob", &writes("tests.txt", "tests"))];
+        let (repo, output, events) = play("First @rex reviews the diff of main, then @bob adds tests", &script);
+        assert_eq!((output.code, repo.exists("tests.txt")), (code, true), "{output}");
+        assert_eq!(of_type(&events, "agent.skipped").len(), 0, "{output}");
+        assert_eq!(of_type(&events, "review.verdict").len(), 1, "{output}");
+    }
+}
+
 /// ada's work is rejected; bob is to revise it; then it is approved.
 fn revised(revision: &str) -> (TestRepo, Output, Vec<Value>) {
     let script = [

@@ -274,6 +274,24 @@ mod tests {
         assert_eq!(reader.open.named.keys().collect::<Vec<_>>(), ["1.txt"]);
     }
 
+    /// A clone that an agent got in the step before, in this one × and none.
+    #[test]
+    fn a_clone_of_an_earlier_step_is_worked_in_still() {
+        let snapshot = json!({"type": "snapshot.taken", "commit": "b", "left_out": [], "seconds": 0.1});
+        let step = json!({"type": "step.started", "agents": ["ada"]});
+        let created = json!({"type": "clone.created", "directory": "/x", "commit": "b", "seconds": 0.1});
+        let call = json!({"type": "tool.completed", "call": "1", "tool": "write", "ok": true, "exit_code": null,
+                          "seconds": 0.1, "detail": "a.txt", "result": "", "wrote": {"path": "a.txt"}});
+        for place in [None, Some(2), Some(3)] {
+            let mut kinds = vec![&snapshot, &step, &step, &call];
+            place.into_iter().for_each(|place| kinds.insert(place, &created));
+            let events: Vec<Event> = kinds.into_iter().cloned().map(event).collect();
+            let read = |_: &str| Some(WorkTreeSnapshot::sample(1));
+            let before = before(Since::UnfinishedStep, &events, ("", ""), None, read).expect("the snapshots are there");
+            assert_eq!(before.open.named.contains_key("a.txt"), place.is_none(), "{place:?}");
+        }
+    }
+
     #[test]
     fn what_was_written_while_a_snapshot_was_taken_is_of_both_intervals() {
         let writing = json!({"ada": BTreeSet::from(["1"])});
