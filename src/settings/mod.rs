@@ -820,11 +820,17 @@ mod tests {
 
     #[test]
     fn a_misspelled_variable_is_reported() {
-        let (_, problems) = resolve("", "", &[("SQUAD_SESSIONS_TIMOUT", "1m"), ("SQUAD_ROOM", "4")]);
-        assert_eq!(
-            problems,
-            ["SQUAD_SESSIONS_TIMOUT:0: config-unknown-variable: there is no variable `SQUAD_SESSIONS_TIMOUT`"]
-        );
+        // Only what bounds something stops all agents.
+        for (wrong, code) in [
+            ("SQUAD_SESSIONS_TIMOUT", Some("config-unknown-variable")),
+            ("SQUAD_BUDGET_TURN", Some(BAD_VALUE)),
+            ("SQUAD_ISOLATION_MODES", Some(BAD_VALUE)),
+            ("SQUAD_ROOM", None),
+        ] {
+            let (_, problems) = resolve("", "", &[(wrong, "4")]);
+            let said = code.map(|code| format!("{wrong}:0: {code}: there is no variable `{wrong}`"));
+            assert_eq!(problems, said.into_iter().collect::<Vec<_>>());
+        }
     }
 
     #[test]

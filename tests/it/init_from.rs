@@ -293,6 +293,36 @@ fn a_team_is_upgraded_from_its_preset() {
     }
 }
 
+/// A member that was renamed × edited before and after that: the preset's text is in the history of its first name.
+#[test]
+fn a_renamed_member_is_upgraded_from_its_preset() {
+    for (before, after) in [(false, false), (true, false), (false, true), (true, true)] {
+        let repo = project();
+        let source = preset(&repo);
+        rewrite(&source.join(".squad/agents/bob/charter.md"), "Tests.\n", "Tests.\n\nWith care.\n");
+        assert_eq!(repo.squad(&["init", "--from", "../preset"]).code, 0);
+        let edit = |name: &str, line: &str| {
+            let path = format!(".squad/agents/{name}/charter.md");
+            repo.write(&path, &(repo.read(&path) + line));
+            repo.git(&["commit", "--quiet", "--all", "--message=ours"]);
+        };
+        if before {
+            edit("bob", "\nOur own rule.\n");
+        }
+        let renamed = repo.squad(&["agents", "rename", "Bob", "Max"]);
+        assert_eq!(renamed.code, 0, "{renamed}");
+        if after {
+            edit("max", "\nOur second rule.\n");
+        }
+        rewrite(&source.join(".squad/agents/bob/charter.md"), "Tests.", "Tests everything.");
+        let upgraded = repo.squad(&["upgrade"]);
+        let charter = repo.read(".squad/agents/max/charter.md");
+        assert!(upgraded.code == 0 && charter.contains("\nTests everything.\n"), "{before} {after}: {upgraded}");
+        assert_eq!((charter.contains("own rule"), charter.contains("second rule")), (before, after), "{charter}");
+        assert!(!repo.exists(".squad/agents/max/charter.md.new") && !repo.exists(".squad/agents/bob"), "{upgraded}");
+    }
+}
+
 /// Squad's own team and a preset's × files of this release and of an older one: a preset's have no release of squad's.
 #[test]
 fn an_old_release_is_said_of_squads_own_files_alone() {
