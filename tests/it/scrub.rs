@@ -245,6 +245,25 @@ fn other_clones_do_not_bring_it_back() {
     assert!(!history.contains(SECRET));
 }
 
+/// The places where git keeps a copy of a remote's ledger × what was fetched before and after the scrub.
+#[test]
+fn no_old_copy_of_a_remotes_ledger_stays() {
+    for copy in ["refs/squad/remotes/hub/log", "refs/squad/remotes/hub/clones/a", "refs/remotes/hub/squad/state"] {
+        let repo = TestRepo::with_small_team();
+        learn(&repo, &repo.root(), &format!("The gate opens with {SECRET}."));
+        repo.git(&["update-ref", copy, "refs/squad/log"]);
+        let output = scrub(&repo, &repo.root(), SECRET, &["--json", "--prune"]);
+        let report: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
+        assert_eq!(report["scrubbed"]["remotes"], serde_json::json!(["hub"]), "{copy}: {output}");
+        assert_eq!(repo.git(&["for-each-ref", copy]), "", "{copy}: {output}");
+        assert!(!everything(&repo, &repo.root()).contains(SECRET), "{copy}: {output}");
+        repo.git(&["update-ref", copy, "refs/squad/log"]);
+        let again = scrub(&repo, &repo.root(), SECRET, &["--json"]);
+        let report: serde_json::Value = serde_json::from_str(&again.out).expect("JSON");
+        assert_eq!(report["scrubbed"]["remotes"], serde_json::json!([]), "{copy} is up to date: {again}");
+    }
+}
+
 #[test]
 fn two_clones_that_scrub_different_secrets_lose_both() {
     const OTHER: &str = "Barnacle of 1944";

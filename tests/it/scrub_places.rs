@@ -73,6 +73,32 @@ const STORIES: &[Story] = &[
     },
 ];
 
+/// A value that no file has: it is in the name of the branch, which a rescue names × and is not.
+#[test]
+fn what_a_rescue_says_of_itself_keeps_no_secret() {
+    const VALUE: &str = "swordfish-1932";
+    for (branch, rescues) in [("swordfish-1932", 1), ("swordfish-1933", 0)] {
+        let repo = TestRepo::with_small_team();
+        repo.write(".squad/decisions.md", "# Decisions\n\n### 2026-01-02: Tar\n\nBlack.\n");
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "-qm", "files"]);
+        repo.git(&["switch", "-qc", branch]);
+        repo.write("notes.txt", "harmless\n");
+        assert_eq!(repo.squad(&["decisions", "import"]).code, 0);
+        let told = || repo.git(&["for-each-ref", "--format=%(contents)", "refs/squad/rescue"]);
+        assert!(told().contains(branch), "{}", told());
+        let scrubbed = repo.with_input(VALUE).squad_in(&repo.root(), &["scrub", "--value-stdin", "--yes", "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&scrubbed.out).expect("JSON");
+        assert_eq!(
+            report["scrubbed"]["rescues"].as_object().map(serde_json::Map::len),
+            Some(rescues),
+            "{branch}: {scrubbed}"
+        );
+        assert!(!told().contains(VALUE), "{branch}: {}", told());
+        assert_eq!(told().contains("[redacted:scrubbed]"), rescues == 1, "{branch}: {}", told());
+    }
+}
+
 #[test]
 fn no_place_in_a_rescue_keeps_a_secret() {
     for Story { name, begin, end } in STORIES {
