@@ -387,11 +387,44 @@ fn a_reviewer_that_a_killed_run_never_asked_was_skipped() {
     repo.write("../play.toml", &turn("ada", r#"{ run = "touch ready; sleep 20" }"#));
     let message = "@ada adds the endpoint, then @rex reviews it";
     let arguments = ["orchestrate", "--permissions", "allow", "--script", "../play.toml", message];
-    kill_when_ready(&repo, &arguments, Duration::ZERO);
-    // It records the end.
-    assert_eq!(repo.squad(&["decisions", "add", "Another"]).code, 0);
-    let log = repo.squad(&["log", "--json"]).out;
-    assert!(log.contains(r#""agents":{"ada":"lost","rex":"skipped"}"#), "{log}");
+    // Killed once, and again when it is resumed.
+    let mut resumes: Option<String> = None;
+    for kills in 1..4 {
+        let resumed = ["orchestrate", "--permissions", "allow", "--script", "../play.toml", "--resume"];
+        let again = resumes.as_ref().map(|run| [&resumed[..], &[run]].concat());
+        kill_when_ready(&repo, again.as_deref().unwrap_or(&arguments), Duration::ZERO);
+        // It records the end.
+        assert_eq!(repo.squad(&["decisions", "add", "Another"]).code, 0);
+        let log = repo.squad(&["log", "--json"]).out;
+        assert!(log.contains(r#""agents":{"ada":"lost","rex":"skipped"}"#), "{kills} kills: {log}");
+        let log: Value = serde_json::from_str(&log).expect("JSON");
+        resumes = log["runs"][0]["run"].as_str().map(str::to_owned);
+    }
+}
+
+/// What commands of a killed run came to: passed, failed, and refused in every mode.
+#[test]
+fn a_command_that_was_refused_before_a_kill_is_none_that_failed() {
+    for (commands, passed, failed, refused) in [
+        (&["true", "false"][..], 2, 1, 0),
+        (&["true", "rm -rf ~"], 2, 0, 1),
+        (&["false", "rm -rf ~", "false"], 1, 2, 1),
+    ] {
+        let repo = TestRepo::with_small_team();
+        let steps = commands.iter().map(|command| format!("{{ run = \"{command}\" }}, ")).collect::<String>();
+        let steps = format!(r#"{steps}{{ run = "true" }}, {{ write = "ready", text = "x" }}, {{ wait = "20s" }}"#);
+        repo.write("../play.toml", &turn("ada", &steps));
+        let arguments = ["orchestrate", "--permissions", "allow", "--script", "../play.toml", "--agent", "ada", "x"];
+        // Longer than what has happened may be on its way to the ledger.
+        kill_when_ready(&repo, &arguments, Duration::from_secs(1));
+        assert_eq!(repo.squad(&["decisions", "add", "Another"]).code, 0);
+        let log = repo.squad(&["log", "2026", "--json"]).out;
+        let end = log.lines().find(|line| line.contains("\"run.completed\"")).unwrap_or_else(|| panic!("{log}"));
+        let end: Value = serde_json::from_str(end).expect("JSON");
+        let work = &end["payload"]["work"][0];
+        let counted = (&work["commands"], &work["refused"]);
+        assert_eq!(counted, (&json!({ "passed": passed, "failed": failed }), &json!(refused)), "{commands:?} {log}");
+    }
 }
 
 /// squad's own commands change files and branches while an agent works, or while its command runs.

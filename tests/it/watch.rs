@@ -366,6 +366,25 @@ fn a_run_whose_watch_is_killed_is_lost_and_can_be_resumed() {
     watch.repo.assert_sound();
 }
 
+/// One agent has ended and one is at work when the watch dies: each end is told once.
+#[test]
+fn what_was_told_before_the_watch_died_is_not_told_again() {
+    let script = format!(
+        "[[turn]]\nagent = \"bob\"\nsteps = [{{ write = \"b.txt\", text = \"x\" }}, {{ say = \"Done.\" }}]\n{SLOW}"
+    );
+    let mut watch = Watch::of(&script);
+    let mut command = watch.command(&["orchestrate", "--json", "--permissions", "allow"]);
+    command.arg("First @bob adds it, then @ada tests it");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs");
+    let before = wait_for(&mut child, "Begun.");
+    watch.kill();
+    let (after, code) = rest(child);
+    let told = [before, after].concat();
+    let ends = |kind: &str| events(&told, kind).iter().map(|end| end["agent"].clone()).collect::<Vec<_>>();
+    assert_eq!((ends("agent.completed"), ends("agent.lost")), (vec!["bob".into()], vec!["ada".into()]), "{told}");
+    assert_eq!((ends("run.completed").len(), code), (1, Some(1)), "{told}");
+}
+
 const ASKS: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"x\" }, { say = \"Done.\" }]\n";
 
 /// Questions come to the terminal that asked for the work, and one that nobody needs an answer to holds nobody up.
