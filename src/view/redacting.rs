@@ -78,6 +78,7 @@ fn is_open_key(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Position, RunId};
 
     fn shown_pieces(pieces: &[&str]) -> Vec<String> {
         let redactor = Redactor::new(["blue whale seven".to_owned()]);
@@ -108,5 +109,45 @@ mod tests {
         let key = format!("x\n-----BEGIN {0}-----\nMIIE\nabcd\n-----END {0}-----\ny\n", "PRIVATE KEY");
         let pieces: Vec<&str> = key.split_inclusive('\n').collect();
         assert_eq!(shown_pieces(&pieces).concat(), "x\n[redacted:private-key]\ny\n");
+    }
+
+    /// What an agent's message holds back × its own next event, another agent's and the run's.
+    #[test]
+    fn what_is_held_back_waits_for_its_own_agent() {
+        #[derive(Clone, Default)]
+        struct Seen(std::sync::Arc<parking_lot::Mutex<String>>);
+        impl Show for Seen {
+            fn show(&mut self, event: &Event) {
+                if let EventKind::MessageDelta { text } = &event.kind {
+                    self.0.lock().push_str(text);
+                }
+            }
+        }
+        let say = |text: &str| EventKind::MessageDelta { text: text.to_owned() };
+        let ends = EventKind::Message { text: "It is done.".to_owned() };
+        for (agent, kind, shown) in [
+            (None, ends.clone(), "the works end"),
+            (Some("bob"), ends.clone(), "the works end"),
+            (Some("bob"), say("I "), "the I works end"),
+            (Some("ada"), ends, "the ks end"),
+        ] {
+            let seen = Seen::default();
+            let mut view = Redacting::new(Box::new(seen.clone()), Redactor::default());
+            let event = |agent: Option<&str>, kind| Event {
+                seq: 1,
+                at: jiff::Timestamp::UNIX_EPOCH,
+                run: RunId::parse("20260101-000000-abcdef").expect("an id"),
+                agent: agent.and_then(Slug::fold),
+                kind,
+                id: EntryId::unrecorded(),
+                position: Position::default(),
+                causes: Vec::new(),
+            };
+            view.show(&event(Some("ada"), say("the wor")));
+            view.show(&event(agent, kind));
+            view.show(&event(Some("ada"), say("ks en")));
+            view.show(&event(Some("ada"), say("d\n")));
+            assert_eq!(seen.0.lock().trim_end(), shown, "{agent:?}");
+        }
     }
 }
