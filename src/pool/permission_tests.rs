@@ -45,10 +45,22 @@ impl Scene {
     }
 
     async fn asked_by(&self, requester: Requester, access: Access, detail: &str) -> Approval {
+        self.asks(&requester, access, detail).await
+    }
+
+    async fn asks(&self, requester: &Requester, access: Access, detail: &str) -> Approval {
         let (reply, answer) = Reply::channel();
         let (tool, detail) = ("shell".to_owned(), detail.to_owned());
         let request = Request::Permission { call: None, access, tool, detail, reply };
-        self.handler.answer(&requester, request).await;
+        self.handler.answer(requester, request).await;
+        answer.await.expect("an answer")
+    }
+
+    /// What an agent is told that has a question of its own.
+    async fn question(&self, requester: &Requester, text: &str) -> Option<String> {
+        let (reply, answer) = Reply::channel();
+        let (text, choices) = (text.to_owned(), Vec::new());
+        self.handler.answer(requester, Request::Question { text, choices, reply }).await;
         answer.await.expect("an answer")
     }
 
@@ -61,6 +73,34 @@ fn requester(agent: &str, reads_only: bool) -> Requester {
     // Nobody records anything here.
     let (reports, _) = Reports::channel();
     Requester::new(Slug::fold(agent).expect("a name"), reports, reads_only, None)
+}
+
+/// How many questions are allowed × how many of them are permissions, the others an agent's own. What needs no question
+/// is none, and each piece of work has its own number.
+#[tokio::test]
+async fn an_agent_asks_a_bounded_number_of_times() {
+    for most in 1..4 {
+        for permissions in 0..=most {
+            let mut scene = Scene::new(&["y"; 9]);
+            scene.handler.most_questions = most;
+            let (one, another) = (requester("ada", false), requester("ada", false));
+            for number in 0..permissions {
+                let answer = scene.asks(&one, Access::Shell, &format!("make {number}")).await;
+                assert!(matches!(answer, Approval::Allow), "{most} {permissions}: {answer:?}");
+                scene.asks(&one, Access::Own, "squad_status").await;
+            }
+            for _ in permissions..most {
+                assert_eq!(scene.question(&one, "Which?").await.as_deref(), Some("y"), "{most} {permissions}");
+            }
+            let answer = scene.asks(&one, Access::Shell, "make more").await;
+            let is_told = matches!(&answer, Approval::Deny(why) if why.contains("`policy.questions` allows no more"));
+            assert!(is_told, "{most} {permissions}: {answer:?}");
+            let answer = scene.question(&one, "Which?").await.expect("a reason");
+            assert!(answer.starts_with("no more questions: "), "{most} {permissions}: {answer}");
+            assert_eq!(scene.count() as u64, most);
+            assert!(matches!(scene.asks(&another, Access::Shell, "make more").await, Approval::Allow), "{most}");
+        }
+    }
 }
 
 /// Whoever may change nothing may still read git; nobody else gets more than before.
