@@ -4,9 +4,10 @@
 //! matches plain commands only, the second whatever may be such a command, wherever it stands in the line. Where it is not
 //! sure that it is one, a person is asked.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
-use super::always::{is_one_of, plain_commands};
+use super::always::{INTERPRETERS, is_one_of, plain_commands, plain_name};
 use super::code::may_run_others;
 use super::shell::{HereText, Script};
 use super::shell_rules::{GIT_WITH_VALUE, MAX_DEPTH, SHELLS, WRAPPERS, is_cluster, name_of};
@@ -50,14 +51,16 @@ const PLAIN: &str = "echo printf cat ls head tail wc grep egrep fgrep rg ag cd p
                      ln chmod chown test [ [[ true false exit return which type whereis diff cmp sort uniq cut tr jq \
                      stat file du df sleep export set unset read tee date basename dirname realpath readlink kill ps";
 /// With these among its arguments, git runs others of them.
-const GIT_RUNS: &str = "submodule bisect filter-branch difftool mergetool for-each-repo -x --exec";
+const GIT_RUNS: &str = "submodule bisect filter-branch difftool mergetool -x --exec";
+/// What else sends commits or their objects to a remote: a rule on `git push` is about these too.
+const PUSHES: [&[&str]; 4] = [&["send-pack"], &["http-push"], &["subtree", "push"], &["lfs", "push"]];
 /// git's own commands, the usual ones first. Any other one may be an alias, which runs whatever somebody's configuration says.
 const GIT_OWN: &str = "status diff log add commit show push pull fetch checkout switch restore branch merge rebase \
     stash reset rm mv grep ls-files rev-parse am annotate apply archimport archive backfill bisect blame bugreport \
     bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout-index cherry cherry-pick citool \
     clean clone column commit-graph commit-tree config count-objects credential credential-cache credential-store \
     cvsexportcommit cvsimport cvsserver daemon describe diagnose diff-files diff-index diff-pairs diff-tree difftool \
-    fast-export fast-import fetch-pack filter-branch fmt-merge-msg for-each-ref for-each-repo format-patch fsck \
+    fast-export fast-import fetch-pack filter-branch fmt-merge-msg for-each-ref format-patch fsck \
     fsck-objects gc get-tar-commit-id gui hash-object help history hook http-backend http-fetch http-push imap-send \
     index-pack init init-db instaweb interpret-trailers last-modified lfs ls-remote ls-tree mailinfo mailsplit \
     maintenance merge-base merge-file merge-index merge-one-file merge-tree mergetool mktag mktree multi-pack-index \
@@ -67,7 +70,7 @@ const GIT_OWN: &str = "status diff log add commit show push pull fetch checkout 
     symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info upload-archive upload-pack \
     var verify-commit verify-pack verify-tag version whatchanged worktree write-tree";
 /// Ends of the names of variables, and of git's options, whose values are run.
-const RUN_NAMES: [&str; 11] = [
+const RUN_NAMES: [&str; 12] = [
     "EDITOR",
     "PAGER",
     "COMMAND",
@@ -79,7 +82,10 @@ const RUN_NAMES: [&str; 11] = [
     "LESSCLOSE",
     "-pack",
     "--exec",
+    "-cmd",
 ];
+/// Such names that others end in, too.
+const RUN_WHOLE_NAMES: [&str; 6] = ["BASH_ENV", "LESS", "MAKEFLAGS", "PS4", "VISUAL", "--open-files-in-pager"];
 
 /// Whether a line consists of plain commands, each of which begins with the words of one of these.
 pub(super) fn are_covered(line: &str, patterns: &[&str]) -> bool {
@@ -101,6 +107,10 @@ pub(crate) fn commands_in(line: &str) -> Vec<Vec<String>> {
     let all = Commands::of(line).all.into_iter();
     let is_sure = |program: &Program| program.at == 0 && program.sure == Found::Surely;
     all.filter(|command| command.programs.first().is_some_and(is_sure)).map(words).collect()
+}
+
+fn plain_path(path: &str) -> &str {
+    path.strip_prefix("./").unwrap_or(path)
 }
 
 fn plain(program: &str) -> &str {
@@ -129,14 +139,32 @@ pub(super) struct Commands {
     texts: Vec<Text>,
     /// Something in it is known only when it runs.
     pub(super) hides_some: bool,
-    /// The number of scripts so far.
-    scripts: usize,
+    /// The scripts so far, and how sure it is that they run: wrappers in wrappers name the same one.
+    scripts: Vec<(String, Found)>,
+    /// Files that it writes, and what it may write into them.
+    written: Vec<String>,
+    contents: Vec<String>,
 }
 
 #[derive(Debug)]
 struct Command {
     words: Vec<Word>,
     programs: Vec<Program>,
+}
+
+impl Command {
+    /// The files that it runs, or that a shell or another interpreter of its may run.
+    fn files(&self) -> impl Iterator<Item = &str> {
+        let reads_files = |name: &str| {
+            SHELLS.contains(&name)
+                || ["source", ".", "make"].contains(&name)
+                || is_one_of(INTERPRETERS, plain_name(name))
+        };
+        let reader = self.programs.iter().find(|program| reads_files(&program.name));
+        let read = &self.words[reader.map_or(self.words.len(), |program| program.at + 1)..];
+        let run = self.programs.iter().filter(|program| program.sure == Found::Surely);
+        run.map(|program| &self.words[program.at]).chain(read).flatten().map(|word| plain_path(word))
+    }
 }
 
 /// A word that may be the program of a command with the words behind it.
@@ -179,23 +207,47 @@ impl Commands {
     pub(super) fn of(line: &str) -> Self {
         let mut found = Self::default();
         found.script(line, 0, Found::Surely);
+        // `cat > x <<E … E; sh x`
+        let run: HashSet<&str> = match found.written.is_empty() {
+            true => HashSet::new(),
+            false => found.all.iter().flat_map(Command::files).collect(),
+        };
+        if found.written.iter().any(|file| run.contains(plain_path(file))) {
+            let contents = std::mem::take(&mut found.contents);
+            found.texts.extend(contents.into_iter().map(Text::new));
+        }
         found
     }
 
     /// Whether one of them is a command that begins with a pattern's words, with options between them.
     pub(super) fn include(&self, pattern: &CommandPattern) -> Found {
-        let of_command = |command: &Command| {
-            let meant = command.programs.iter().filter(|program| program.name == pattern.program);
-            meant.map(|program| pattern.goes_on(&command.words[program.at + 1..]).min(program.sure)).max()
+        let of_program = |Command { words, .. }: &Command, program: &Program| {
+            let arguments = &words[program.at + 1..];
+            if program.name == pattern.program {
+                return pattern.goes_on(arguments).min(program.sure);
+            }
+            // `git-lfs push` is `git lfs push`.
+            let after = program.name.strip_prefix(&*pattern.program).and_then(|rest| rest.strip_prefix('-'));
+            let Some(first) = after.filter(|_| pattern.program == "git") else { return Found::No };
+            let arguments: Vec<Word> =
+                std::iter::once(Some(first.to_owned())).chain(arguments.iter().cloned()).collect();
+            pattern.goes_on(&arguments).min(program.sure)
         };
+        let of_command = |command: &Command| command.programs.iter().map(|program| of_program(command, program)).max();
         let found = self.all.iter().filter_map(of_command).max().unwrap_or(Found::No);
         let is_in_text = || self.texts.iter().any(|text| pattern.is_named_in(text));
         if found == Found::No && is_in_text() { Found::Maybe } else { found }
     }
 
     fn script(&mut self, source: &str, depth: usize, sure: Found) {
-        self.scripts += 1;
-        let script = if depth < MAX_DEPTH && self.scripts <= MAX_SCRIPTS { Script::parse(source) } else { None };
+        if self.scripts.iter().any(|(known, as_surely)| known == source && *as_surely >= sure) {
+            return;
+        }
+        let is_bounded = depth < MAX_DEPTH && self.scripts.len() < MAX_SCRIPTS;
+        if is_bounded {
+            self.scripts.push((source.to_owned(), sure));
+        }
+        let script = if is_bounded { Script::parse(source) } else { None };
         let Some(script) = script else {
             self.hides_some = true;
             return;
@@ -206,6 +258,8 @@ impl Commands {
             for (at, words) in script.commands(&variant).into_iter().enumerate() {
                 let read = script.read.iter().filter(|(place, _)| *place == at);
                 let read: Vec<&HereText> = read.map(|(_, text)| text).collect();
+                let files = script.written.iter().filter(|(place, _)| *place == at);
+                self.written.extend(files.filter_map(|(_, file)| variant.word(file)));
                 self.command(words, &read, depth, sure);
             }
         }
@@ -227,6 +281,15 @@ impl Commands {
         let program = program.as_deref().filter(|program| !is_pattern(program)).map(name);
         if program.as_ref().is_none_or(|program| !is_one_of(PLAIN, program)) {
             self.texts.extend(read.iter().map(|read| Text::new(read.text.clone())));
+        } else {
+            self.contents.extend(read.iter().map(|read| read.text.clone()));
+            match program.as_deref() {
+                Some("echo" | "printf") => {
+                    self.contents.push(arguments.iter().flatten().cloned().collect::<Vec<_>>().join(" "));
+                }
+                Some("tee") => self.written.extend(arguments.iter().flatten().cloned()),
+                _ => {}
+            }
         }
         let Some(program) = program else {
             self.hides_some = true;
@@ -329,6 +392,9 @@ impl Commands {
                 }
             }
             "alias" => self.hides_some = true,
+            // These give another name to a program.
+            "hash" => self.hides_some |= has_option('p'),
+            "enable" => self.hides_some |= has_option('f'),
             "git" => self.texts_of_git(arguments),
             // `export GIT_EDITOR='git push'`
             "export" | "env" => {
@@ -346,9 +412,16 @@ impl Commands {
             let known = word.as_deref().unwrap_or_default();
             let setting = known.split_once('=').filter(|(name, _)| before == "-c" || is_run(name));
             self.texts.extend(setting.map(|(_, value)| Text::new(value.to_owned())));
+            // `git fetch --upload-pack 'git push' x`, `git clone -u 'git push' x`
+            let is_program = before.starts_with("--") && is_run(before) || before == "-u";
+            if is_program && known.contains(char::is_whitespace) {
+                self.texts.push(Text::new(known.to_owned()));
+            }
             // An alias may be any of git's commands.
-            self.hides_some |= before == "-c" && word.is_none();
+            self.hides_some |= (before == "-c" || before.starts_with("--") && is_run(before)) && word.is_none();
             self.hides_some |= known.starts_with("alias.") || known.starts_with("--config-env");
+            // An address of this kind is a command.
+            self.hides_some |= known.starts_with("ext::");
             // `git grep -O'git push'`
             self.texts.extend(
                 known.strip_prefix("-O").filter(|pager| pager.contains(' ')).map(|pager| Text::new(pager.to_owned())),
@@ -411,7 +484,7 @@ fn only_looks(option: &str) -> bool {
 
 /// Whether the value of a variable or option is run: `GIT_SSH_COMMAND`, `--upload-pack`
 fn is_run(name: &str) -> bool {
-    RUN_NAMES.iter().any(|end| name.ends_with(end)) || ["BASH_ENV", "--open-files-in-pager"].contains(&name)
+    RUN_NAMES.iter().any(|end| name.ends_with(end)) || RUN_WHOLE_NAMES.contains(&name)
 }
 
 fn is_wrapper(program: &str) -> bool {
@@ -476,22 +549,33 @@ pub(super) struct CommandPattern {
     /// Its name, in lower case.
     program: String,
     options: Vec<String>,
-    words: Vec<String>,
+    /// The words, and others that do the same.
+    forms: Vec<Vec<String>>,
 }
 
 impl CommandPattern {
     pub(super) fn new(text: &str) -> Self {
         let mut words = text.split_whitespace();
         let program = words.next().map(name).unwrap_or_default();
-        let (options, words) = words.map(str::to_owned).partition(|word: &String| word.starts_with('-'));
-        Self { program, options, words }
+        let (options, words): (_, Vec<String>) =
+            words.map(str::to_owned).partition(|word: &String| word.starts_with('-'));
+        let mut forms = Vec::new();
+        if let Some(("push", rest)) = words.split_first().map(|(first, rest)| (first.as_str(), rest))
+            && program == "git"
+        {
+            for form in PUSHES {
+                forms.push(form.iter().copied().chain(rest.iter().map(String::as_str)).map(str::to_owned).collect());
+            }
+        }
+        forms.insert(0, words);
+        Self { program, options, forms }
     }
 
     /// Whether a text in any language names the program and, soon after it, the words.
     fn is_named_in(&self, Text { text, lower, words }: &Text) -> bool {
-        let goes_on = |at: usize| {
+        let is_form = |form: &Vec<String>, at: usize| {
             let mut from = at + 1;
-            self.words.iter().all(|wanted| {
+            form.iter().all(|wanted| {
                 // `s/x/git push/e`
                 let is_it = |word: &Range<usize>| {
                     let word = &text[word.clone()];
@@ -502,6 +586,7 @@ impl CommandPattern {
                 near.is_some()
             })
         };
+        let goes_on = |at: usize| self.forms.iter().any(|form| is_form(form, at));
         words.iter().enumerate().any(|(at, (_, name))| lower[name.clone()] == self.program && goes_on(at))
     }
 
@@ -509,12 +594,17 @@ impl CommandPattern {
     /// values. An option of the pattern may stand anywhere.
     fn goes_on(&self, arguments: &[Word]) -> Found {
         let options = self.options.iter().map(|option| has_option(arguments, option)).min();
-        let mut found = options.unwrap_or(Found::Surely);
+        let found = options.unwrap_or(Found::Surely);
         if found == Found::No {
             return found;
         }
+        self.forms.iter().map(|form| self.form_goes_on(form, arguments)).max().unwrap_or(Found::No).min(found)
+    }
+
+    fn form_goes_on(&self, form: &[String], arguments: &[Word]) -> Found {
+        let mut found = Found::Surely;
         let is_git = self.program == "git";
-        let mut left = self.words.iter().peekable();
+        let mut left = form.iter().peekable();
         let mut before = "";
         for word in arguments {
             let Some(wanted) = left.peek() else { return found };

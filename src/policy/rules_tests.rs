@@ -423,6 +423,42 @@ fn what_may_be_a_command_is_asked_about() {
                 ("echo 'git push' > a", "-"),
                 ("grep -r 'git push' .", "-"),
                 ("make push", "-"),
+                // What pushes, by other names.
+                ("git send-pack origin main", "deny"),
+                ("git -C x send-pack --all origin", "deny"),
+                ("git http-push https://example.com/a.git main", "deny"),
+                ("git subtree push --prefix=x origin main", "deny"),
+                ("git subtree add --prefix=x push main", "-"),
+                ("git lfs push origin main", "deny"),
+                ("git lfs pull", "-"),
+                ("git-push", "deny"),
+                ("git-lfs push origin", "deny"),
+                ("/usr/lib/git-core/git-send-pack origin", "deny"),
+                ("sudo git-push", "deny"),
+                ("poetry run git-push", "ask"),
+                ("git-lfs pull", "-"),
+                ("git-pushy", "-"),
+                ("python3 -c \"run(['git', 'send-pack'])\"", "ask"),
+                ("git for-each-repo --config=x push", "ask"),
+                // Values of options, and addresses, that are commands.
+                ("git fetch --upload-pack 'git push' x", "ask"),
+                ("git fetch --upload-pack \"$X\" x", "ask"),
+                ("git fetch --upload-pack git-upload-pack x", "-"),
+                ("git clone -u 'git push' x y", "ask"),
+                ("git push-x -u origin", "ask"),
+                ("git branch -u origin/main", "-"),
+                ("git send-email --sendmail-cmd='git push' x", "ask"),
+                ("git clone 'ext::git push' x", "ask"),
+                ("git remote add x ext::./run.sh", "ask"),
+                ("VISUAL='git push' git commit", "ask"),
+                ("PS4='$(git push)' bash -x y", "ask"),
+                ("LESS='+!git push' less x", "ask"),
+                ("HEADLESS=\"$X\" npm test", "-"),
+                // Another name for a program.
+                ("hash -p /usr/bin/git g; g push", "ask"),
+                ("hash -r", "-"),
+                ("enable -f ./x.so x", "ask"),
+                ("enable -n test", "-"),
             ][..],
         ),
         (
@@ -453,6 +489,48 @@ fn what_may_be_a_command_is_asked_about() {
             let found = answer(&rules, &ada(), Tier::Standard, Access::Shell, line);
             assert_eq!(found.split(' ').next(), Some(*expected), "{rule}: {line}");
         }
+    }
+}
+
+/// What a line writes into a file × what it does with that file then.
+#[test]
+fn a_script_that_a_line_writes_and_runs_is_looked_into() {
+    let writes = [
+        "echo 'git push' > x.sh",
+        "printf 'git push\\n' >> ./x.sh",
+        "cat > x.sh <<'E'\nset -e\ngit push\nE\n",
+        "cat <<E > x.sh\ncd $DIR && git push\nE\n",
+        "tee x.sh <<'E'\ngit push\nE\n",
+        "echo 'git push' | tee -a x.sh",
+    ];
+    let rules = rules("", "[policy]\ncommands.deny = [\"git push\"]\n");
+    let answer = |line: &str| {
+        let found = answer(&rules, &ada(), Tier::Standard, Access::Shell, line);
+        found.split(' ').next().unwrap_or_default().to_owned()
+    };
+    for write in writes {
+        for (run, expected) in [
+            ("sh x.sh", "ask"),
+            ("sudo bash -e ./x.sh", "ask"),
+            ("chmod +x x.sh && ./x.sh", "ask"),
+            ("sudo ./x.sh", "ask"),
+            ("(cd . ; nohup sh x.sh &)", "ask"),
+            ("sh -c ./x.sh", "ask"),
+            (". ./x.sh", "ask"),
+            ("python3 x.sh", "ask"),
+            ("make -f x.sh", "ask"),
+            ("sh y.sh", "-"),
+            ("cat x.sh", "-"),
+            ("git commit -F x.sh", "-"),
+            ("gh pr create --body-file x.sh", "-"),
+            ("true", "-"),
+        ] {
+            let line = format!("{write}{}{run}", if write.ends_with('\n') { "" } else { "; " });
+            assert_eq!(answer(&line), expected, "{line}");
+        }
+    }
+    for line in ["echo hi > x.sh; sh x.sh", "cat > x.sh <<'E'\ngit pull\nE\nsh x.sh", "echo 'git push'; sh x.sh"] {
+        assert_eq!(answer(line), "-", "{line}");
     }
 }
 

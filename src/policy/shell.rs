@@ -18,6 +18,8 @@ pub(super) struct Script {
     assignments: Vec<Vec<Piece>>,
     /// What commands, by their places, read from the script itself.
     pub(super) read: Vec<(usize, HereText)>,
+    /// The files that commands, by their places, write into.
+    pub(super) written: Vec<(usize, Vec<Piece>)>,
     /// It has text that runs commands and was not parsed.
     pub(super) hides_commands: bool,
 }
@@ -115,6 +117,7 @@ impl Script {
                     self.read.extend(
                         texts.map(|(text, is_plain)| (at, HereText { text, is_whole: is_plain && inputs == 1 })),
                     );
+                    self.written.extend(redirects.iter().filter_map(output).map(|file| (at, file)));
                 }
                 inner.extend(redirects.iter().map(here));
             }
@@ -266,6 +269,14 @@ fn is_input(redirect: &Node) -> bool {
         NodeKind::HereDoc { .. } => true,
         NodeKind::Redirect { op, .. } => op.starts_with('<'),
         _ => false,
+    }
+}
+
+/// The file behind `>` and `>>`.
+fn output(redirect: &Node) -> Option<Vec<Piece>> {
+    match &redirect.kind {
+        NodeKind::Redirect { op, target, .. } if op.starts_with(['>', '&']) => Some(pieces(target)),
+        _ => None,
     }
 }
 

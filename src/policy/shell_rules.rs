@@ -3,7 +3,7 @@
 //! The rules hold for the commands that a command line runs, wherever they stand in it, and not for its text. Where the
 //! line hides what it runs, its text decides.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use super::paths::is_git;
 use super::shell::Script;
@@ -80,12 +80,15 @@ pub(super) const MAX_DEPTH: usize = 8;
 const MAX_FOLDERS: usize = 16;
 /// Combinations of the values that a script's variables may have. Each is judged.
 const MAX_VARIANTS: usize = 16;
+/// Scripts in a line that are parsed.
+const MAX_SCRIPTS: usize = 512;
 
 /// Why a command line is refused in every mode; `None`: the mode decides. It runs in `project`, the project's root.
 pub(crate) fn forbidden(command: &str, project: &str) -> Option<String> {
     let root = below(&[], project);
     let start = Folders { all: vec![root.clone()], are_known: true };
-    Judge { root, variants_left: Cell::new(MAX_VARIANTS * MAX_VARIANTS) }.script(command, &start, 0)
+    let (variants_left, scripts_left) = (Cell::new(MAX_VARIANTS * MAX_VARIANTS), Cell::new(MAX_SCRIPTS));
+    Judge { root, variants_left, scripts_left }.script(command, &start, 0)
 }
 
 /// Where commands may run: each `cd` adds folders.
@@ -99,20 +102,26 @@ struct Judge {
     root: Vec<String>,
     /// Scripts in scripts multiply them.
     variants_left: Cell<usize>,
+    /// What is more is judged by its text.
+    scripts_left: Cell<usize>,
 }
 
 impl Judge {
     fn script(&self, source: &str, start: &Folders, depth: usize) -> Option<String> {
-        let Some(script) = Script::parse(source).filter(|_| depth < MAX_DEPTH) else { return by_text(source) };
+        let scripts_left = self.scripts_left.get();
+        self.scripts_left.set(scripts_left.saturating_sub(1));
+        let script = if depth < MAX_DEPTH && scripts_left > 0 { Script::parse(source) } else { None };
+        let Some(script) = script else { return by_text(source) };
         if script.hides_commands && by_text(source).is_some() {
             return Some(HIDDEN.to_owned());
         }
         let left = self.variants_left.get();
         let variants = script.variants(MAX_VARIANTS.min(left));
         self.variants_left.set(left.saturating_sub(variants.len() - 1));
+        let hidden = OnceCell::new();
         variants.iter().find_map(|variant| {
             let commands = script.commands(variant);
-            let place = Place { judge: self, source, folders: start.after(&commands), depth };
+            let place = Place { judge: self, source, hidden: &hidden, folders: start.after(&commands), depth };
             commands.iter().find_map(|words| place.command(words))
         })
     }
@@ -166,6 +175,8 @@ impl Folders {
 struct Place<'a> {
     judge: &'a Judge,
     source: &'a str,
+    /// What the source's text says, which many commands may ask for.
+    hidden: &'a OnceCell<Option<String>>,
     folders: Folders,
     depth: usize,
 }
@@ -173,14 +184,14 @@ struct Place<'a> {
 impl Place<'_> {
     fn command(&self, words: &[Word]) -> Option<String> {
         let (program, arguments) = words.split_first()?;
-        let Some(program) = program else { return by_text(self.source) };
+        let Some(program) = program else { return self.by_text() };
         match name_of(program) {
             "git" => self.git(arguments),
             "rm" => self.rm(arguments),
             "find" => self.find(arguments),
             "eval" => match arguments.iter().cloned().collect::<Option<Vec<String>>>() {
                 Some(parts) => self.inner(&parts.join(" ")),
-                None => by_text(self.source),
+                None => self.by_text(),
             },
             shell if SHELLS.contains(&shell) => self.shell(arguments),
             wrapper if WRAPPERS.contains(&wrapper) => self.wrapped(wrapper, arguments),
@@ -192,9 +203,14 @@ impl Place<'_> {
     fn run(&self, words: &[Word]) -> Option<String> {
         let depth = self.depth + 1;
         if depth >= MAX_DEPTH {
-            return by_text(self.source);
+            return self.by_text();
         }
-        Place { judge: self.judge, source: self.source, folders: self.folders.clone(), depth }.command(words)
+        let Self { judge, source, hidden, .. } = *self;
+        Place { judge, source, hidden, folders: self.folders.clone(), depth }.command(words)
+    }
+
+    fn by_text(&self) -> Option<String> {
+        self.hidden.get_or_init(|| by_text(self.source)).clone()
     }
 
     fn inner(&self, script: &str) -> Option<String> {
@@ -220,12 +236,12 @@ impl Place<'_> {
         if let Some(at) = at {
             return match arguments.get(at + 1) {
                 Some(Some(script)) => self.inner(script),
-                _ => by_text(self.source),
+                _ => self.by_text(),
             };
         }
         // Without a file it reads what to run.
         let has_file = arguments.iter().any(|word| word.as_deref().is_none_or(|word| !word.starts_with('-')));
-        if has_file { None } else { by_text(self.source) }
+        if has_file { None } else { self.by_text() }
     }
 
     fn find(&self, arguments: &[Word]) -> Option<String> {
@@ -290,7 +306,7 @@ impl Place<'_> {
             let (word, after) = rest.split_first()?;
             rest = after;
             match word.as_deref() {
-                None => return by_text(self.source),
+                None => return self.by_text(),
                 Some(option) if GIT_WITH_VALUE.contains(&option) => {
                     let (value, after) = rest.split_first()?;
                     rest = after;
@@ -304,10 +320,16 @@ impl Place<'_> {
         };
         let has = |is_meant: &dyn Fn(&str) -> bool| rest.iter().flatten().any(|word| is_meant(word));
         let refused = match command {
-            "push" if has(&|word| is_forced(word) || word == "--mirror" || word.starts_with('+')) => FORCED_PUSH,
+            "push" | "send-pack" | "http-push"
+                if has(&|word| is_forced(word) || word == "--mirror" || word.starts_with('+')) =>
+            {
+                FORCED_PUSH
+            }
             "reset" if has(&|word| word.len() > 3 && "--hard".starts_with(word)) => RESET,
             "clean" if has(&is_forced) => CLEAN,
-            "push" | "reset" | "clean" if rest.iter().any(Option::is_none) => return by_text(self.source),
+            "push" | "send-pack" | "http-push" | "reset" | "clean" if rest.iter().any(Option::is_none) => {
+                return self.by_text();
+            }
             _ => return None,
         };
         Some(refused.to_owned())
@@ -364,7 +386,7 @@ fn by_text(source: &str) -> Option<String> {
     let has = |name: &str| words.iter().any(|word| word.trim_start_matches(['-', '+']) == name);
     let has_option = |options: &str| words.iter().any(|word| options.chars().any(|option| is_cluster(word, option)));
     let is_forced = source.contains("force") || has_option("f");
-    let is_refused = has("push")
+    let is_refused = (has("push") || has("send-pack") || has("http-push"))
         && (is_forced || source.contains("mirror") || words.iter().any(|word| word.starts_with('+')))
         || has("reset") && source.contains("hard")
         || has("clean") && is_forced
@@ -386,6 +408,9 @@ mod tests {
             "git  push\t-uf origin main",
             "git push origin +main",
             "git push --mirror",
+            "git send-pack --force origin main",
+            "git http-push https://example.com/a.git +main",
+            "git send-pack $X --force",
             "git -C sub -c a.b=c push 'origin' \"--for\"ce",
             "/usr/bin/git push -f",
             "cargo test && git push -f || true",
@@ -482,6 +507,7 @@ mod tests {
             "grep -rf patterns src",
             "git push",
             "git push --force-with-lease origin topic",
+            "git send-pack origin main",
             "git push -o ci.skip origin main",
             "git reset --soft HEAD~1",
             "git clean -n",
@@ -526,6 +552,21 @@ mod tests {
                 let deep = opening.repeat(count) + "rm -rf /";
                 assert!(forbidden(&deep, "/home/ann/shop").is_some(), "{deep:.80}");
             }
+        }
+    }
+
+    /// Each of these asks the same of the whole line again and again: it took seconds, and minutes without optimization.
+    #[test]
+    fn many_commands_take_no_more_than_their_number() {
+        let many = |command: &dyn Fn(usize) -> String| (0..1_900).map(command).collect::<Vec<_>>().join("; ");
+        for line in [
+            many(&|_| "git push $X".to_owned()),
+            many(&|n| format!("X{n}=a")),
+            many(&|n| format!("sudo env sh -c 'x {n}'")),
+            many(&|_| "find . -exec $X +".to_owned()),
+        ] {
+            assert_eq!(forbidden(&line, "/home/ann/shop"), None, "{line:.60}");
+            assert!(forbidden(&format!("{line}; git push -f"), "/home/ann/shop").is_some(), "{line:.60}");
         }
     }
 

@@ -177,6 +177,12 @@ impl Variables {
             if variable.is_unknown || count == 0 || variants.len() * count > most.max(1) {
                 continue;
             }
+            if let Some(only) = variable.values.first().filter(|_| count == 1) {
+                for variant in &mut variants {
+                    variant.values.insert(name, only);
+                }
+                continue;
+            }
             for variant in std::mem::take(&mut variants) {
                 variants.extend(variable.values.iter().map(|value| {
                     let mut variant = variant.clone();
