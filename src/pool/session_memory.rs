@@ -119,7 +119,7 @@ impl SessionMemory {
         }
         self.told.drain(..self.told.len().saturating_sub(MOST_TOLD));
         if is_first {
-            return News { text: whole.to_owned(), decisions: Vec::new() };
+            news = News { text: whole.to_owned(), decisions: Vec::new() };
         }
         let (kept, ended) = std::mem::take(&mut self.decisions).into_iter().partition(|(id, _)| is_in_force(id));
         self.decisions = kept;
@@ -129,6 +129,12 @@ impl SessionMemory {
             news.text.push_str(&format!("\nNo longer in force: decision `{id}`, {title}\n"));
         }
         news
+    }
+
+    /// What it was told in its first messages may be gone: a summary by a model keeps what that finds worth it.
+    pub(super) fn forget_context(&mut self) {
+        self.told.clear();
+        self.situation.clear();
     }
 
     /// A situation, unless it is the one that it was told last.
@@ -265,6 +271,11 @@ mod tests {
             [DecisionId::new("a")],
             "it came back"
         );
+        // A shortened one may have lost it, or have kept what is in force no longer.
+        memory.forget_context();
+        let again = memory.news("whole", std::slice::from_ref(&c), |id| id.as_str() != "a");
+        assert_eq!(again.text, "whole\nNo longer in force: decision `a`, About a\n");
+        assert_eq!(memory.news("whole", std::slice::from_ref(&c), all), News::default());
         // A session in its place knows nothing.
         memory.serve(&RunId::new("r1"));
         memory.replace();

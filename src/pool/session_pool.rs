@@ -13,7 +13,6 @@
 //! review: nobody judges work in a session that may have made it.
 
 use std::collections::BTreeMap;
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,9 +21,9 @@ use tokio::time::Instant;
 
 use super::permits::Permits;
 use super::session_memory::SessionStore;
-use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, Standing, State};
+use super::slots::{Claim, KeptSessions, PendingChange, SessionOrigin, SessionOwner, Standing, State, is_usable};
 use super::{Engines, Reports};
-use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
+use crate::engine::{Adapter, AdapterSession, EngineError, Opening, Session};
 use crate::model::{
     AvailableModels, ConnectionState, EventKind, IntoMap, SessionSpec, SessionState, Slug, Tier, seconds,
 };
@@ -115,14 +114,21 @@ impl SessionPool {
             reports.tell(Some(&agent), EventKind::SessionSpawning { session: name.clone() });
         }
         let guard = SlotGuard { kept: Arc::clone(kept), agent: agent.clone(), is_returned: false };
+        let mut shortened = Vec::new();
         let (session, origin, engine) = match claim {
-            Claim::Reuse(mut session) => match is_usable(&mut session).await {
+            Claim::Reuse(mut session) => match is_usable(&mut session, &mut shortened).await {
                 true => (session, SessionOrigin::Warm, self.engine_of(&own)),
                 false => self.reopen(own, Some(session), true, reports).await?,
             },
-            Claim::Open { old, resume } => self.reopen(own, old, resume, reports).await?,
+            Claim::Open { mut old, resume } => {
+                if let Some(old) = &mut old {
+                    is_usable(old, &mut shortened).await;
+                }
+                self.reopen(own, old, resume, reports).await?
+            }
         };
-        let standing = Some(kept.activate(&agent, to, origin));
+        let standing = Some(kept.activate(&agent, to, origin, !shortened.is_empty()));
+        shortened.into_iter().for_each(|kind| reports.tell(Some(&agent), kind));
         Ok(BorrowedSession { session, name, origin, engine, standing, guard: Some(guard) })
     }
 
@@ -195,7 +201,7 @@ impl SessionPool {
         let Some(kept) = &self.kept else { return };
         if let Some((old, opening)) = kept.prepare_reopen(agent, spec) {
             kept.tell(agent, |session| EventKind::SessionDestroyed { session });
-            kept.close(agent, *old).await;
+            kept.close(agent, *old, None).await;
             self.spawn(kept, agent, opening).await;
         }
     }
@@ -203,8 +209,8 @@ impl SessionPool {
     /// Suspends sessions that have been idle for this long. They are resumed when needed.
     pub(crate) async fn suspend(&self, idle: Duration) {
         let Some(kept) = &self.kept else { return };
-        for (agent, session) in kept.take_idle(idle) {
-            kept.close(&agent, *session).await;
+        for (agent, session, held) in kept.take_idle(idle) {
+            kept.close(&agent, *session, held).await;
             kept.tell(&agent, |session| EventKind::SessionSuspended { session });
         }
         kept.tell_if_empty();
@@ -215,7 +221,7 @@ impl SessionPool {
         let Some(kept) = &self.kept else { return };
         let Some(slot) = kept.remove(agent) else { return };
         if let State::Idle { session, .. } = slot.state {
-            kept.close(agent, *session).await;
+            kept.close(agent, *session, slot.held).await;
         }
         kept.reports.tell(Some(agent), EventKind::SessionDestroyed { session: slot.opening.session });
         kept.tell_if_empty();
@@ -232,7 +238,7 @@ impl SessionPool {
             let slots = std::mem::take(&mut *kept.slots.lock());
             for (agent, slot) in slots {
                 if let State::Idle { session, .. } = slot.state {
-                    kept.close(&agent, *session).await;
+                    kept.close(&agent, *session, slot.held).await;
                 }
                 kept.reports.tell(Some(&agent), EventKind::SessionDestroyed { session: slot.opening.session });
             }
@@ -296,21 +302,10 @@ impl SessionPool {
                 Some(PendingChange::Recreate(spec)) => {
                     let Some((old, opening)) = kept.prepare_reopen(agent, *spec) else { return };
                     kept.tell(agent, |session| EventKind::SessionDestroyed { session });
-                    kept.close(agent, *old).await;
+                    kept.close(agent, *old, None).await;
                     opening
                 }
             };
-        }
-    }
-}
-
-/// Whether the engine still has the session. Reads the facts that arrived while it was idle.
-async fn is_usable(session: &mut Session) -> bool {
-    loop {
-        tokio::select! {
-            biased;
-            fact = session.next() => if matches!(fact, Fact::Lost(_)) { return false },
-            () = ready(()) => return true,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The sessions a pool keeps: one for each agent, with its configuration and what it has been told.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 use super::Reports;
 use super::session_id::standing_session_id;
 use super::session_memory::{HeldMemory, SessionMemory, SessionStore};
-use crate::engine::{AdapterSession, Opening, Session};
+use crate::engine::{AdapterSession, Fact, Opening, Session};
 use crate::model::{EventKind, RunId, SessionSpec, SessionState, Slug, list};
 
 pub(super) struct KeptSessions {
@@ -26,7 +27,7 @@ pub(super) struct Slot {
     pub(super) opening: Opening,
     pub(super) state: State,
     /// `None`: it is suspended, and another process may have it.
-    held: Option<HeldMemory>,
+    pub(super) held: Option<HeldMemory>,
     /// The configuration it gets after its turn.
     pub(super) next: Option<SessionSpec>,
     /// The agent has left the team; the session ends after its turn.
@@ -126,8 +127,14 @@ impl KeptSessions {
         Some(Claim::Open { old: None, resume })
     }
 
-    /// Marks the session as active. Returns what it knows.
-    pub(super) fn activate(&self, agent: &Slug, to: &SessionOwner, origin: SessionOrigin) -> Standing {
+    /// Marks the session as active. Returns what it knows. `is_shortened`: its engine has compacted it since.
+    pub(super) fn activate(
+        &self,
+        agent: &Slug,
+        to: &SessionOwner,
+        origin: SessionOrigin,
+        is_shortened: bool,
+    ) -> Standing {
         let mut slots = self.slots.lock();
         // The agent has left the team meanwhile; this is its last work.
         let Some(slot) = slots.get_mut(agent) else { return Standing::default() };
@@ -135,6 +142,9 @@ impl KeptSessions {
         let Some(held) = &mut slot.held else { return Standing::default() };
         if origin == SessionOrigin::Created {
             held.memory.replace();
+        }
+        if is_shortened {
+            held.memory.forget_context();
         }
         let is_replacement = held.memory.take_replacement();
         let is_continued = held.memory.is_used();
@@ -192,14 +202,14 @@ impl KeptSessions {
         Some((session, slot.opening.clone()))
     }
 
-    pub(super) fn take_idle(&self, idle: Duration) -> Vec<(Slug, Box<Session>)> {
+    /// Takes the sessions that have been idle for this long, and what they know.
+    pub(super) fn take_idle(&self, idle: Duration) -> Vec<(Slug, Box<Session>, Option<HeldMemory>)> {
         let mut idle_sessions = Vec::new();
         for (agent, slot) in self.slots.lock().iter_mut() {
             let is_due = matches!(&slot.state, State::Idle { since, .. } if since.elapsed() >= idle);
             if let Some(session) = is_due.then(|| slot.take_idle()).flatten() {
                 slot.state = State::Suspended;
-                slot.held = None;
-                idle_sessions.push((agent.clone(), session));
+                idle_sessions.push((agent.clone(), session, slot.held.take()));
             }
         }
         idle_sessions
@@ -245,8 +255,24 @@ impl KeptSessions {
         if slot.is_leaving { None } else { slots.remove(agent) }
     }
 
-    /// Closes a session and reports the processes it had left running.
-    pub(super) async fn close(&self, agent: &Slug, session: Session) {
+    /// Closes a session and reports the processes it had left running. `held`: what it knows, unless its slot has that; it
+    /// is nobody else's until the session is closed.
+    pub(super) async fn close(&self, agent: &Slug, mut session: Session, mut held: Option<HeldMemory>) {
+        let mut shortened = Vec::new();
+        is_usable(&mut session, &mut shortened).await;
+        if !shortened.is_empty() {
+            let forget = |held: &mut HeldMemory| {
+                held.memory.forget_context();
+                held.write();
+            };
+            match &mut held {
+                Some(held) => forget(held),
+                None => {
+                    let mut slots = self.slots.lock();
+                    slots.get_mut(agent).and_then(|slot| slot.held.as_mut()).into_iter().for_each(forget);
+                }
+            }
+        }
         let left = session.close().await;
         if !left.is_empty() {
             let reason = format!("stopped what was left running: {}", list(left));
@@ -330,4 +356,29 @@ impl State {
             Self::Suspended => SessionState::Suspended,
         }
     }
+}
+
+/// Whether the engine still has the session. Reads the facts that arrived while it was idle, and tells when it was
+/// shortened meanwhile: a compaction may end after the turn that it began in.
+pub(super) async fn is_usable(session: &mut Session, shortened: &mut Vec<EventKind>) -> bool {
+    loop {
+        tokio::select! {
+            biased;
+            fact = session.next() => match fact {
+                Fact::Lost(_) => return false,
+                fact => shortened.extend(as_shortened(&fact)),
+            },
+            () = ready(()) => return true,
+        }
+    }
+}
+
+/// The event of a session that its engine has compacted, or dropped the oldest of.
+pub(super) fn as_shortened(fact: &Fact) -> Option<EventKind> {
+    let Fact::Shortened { session, is_summed_up, tokens_before, tokens_after } = fact else { return None };
+    let (session, tokens_before, tokens_after) = (session.clone(), *tokens_before, *tokens_after);
+    Some(match is_summed_up {
+        true => EventKind::SessionCompacted { session, tokens_before, tokens_after },
+        false => EventKind::SessionTruncated { session, tokens_before, tokens_after },
+    })
 }

@@ -9,6 +9,7 @@ use super::budget::{Exhausted, WorkClock};
 use super::cancel::Cancel;
 use super::notices::Notice;
 use super::requests::in_project;
+use super::slots::as_shortened;
 use super::timer::{Limits, PendingAnswers, Timer};
 use super::workers::{ToolInProgress, Work, Workers, unknown_end};
 use crate::compile::{self, PastCall};
@@ -445,11 +446,9 @@ impl Workers {
             Fact::Exited(exited) => tell(EventKind::EngineExited(exited)),
             Fact::Usage(usage) => self.used(usage.bounded(), work),
             Fact::Warning(reason) => tell(EventKind::SessionError { session: String::new(), reason }),
-            Fact::Shortened { session, is_summed_up: true, tokens_before, tokens_after } => {
-                tell(EventKind::SessionCompacted { session, tokens_before, tokens_after });
-            }
-            Fact::Shortened { session, is_summed_up: false, tokens_before, tokens_after } => {
-                tell(EventKind::SessionTruncated { session, tokens_before, tokens_after });
+            fact @ Fact::Shortened { .. } => {
+                work.is_shortened = true;
+                as_shortened(&fact).into_iter().for_each(tell);
             }
             Fact::ConnectionLost(reason) => tell(EventKind::ConnectionLost { reason }),
             Fact::ConnectionRestored { attempts } => tell(EventKind::ConnectionRestored { attempts }),

@@ -126,6 +126,8 @@ pub(crate) struct Work {
     pub(super) is_unpriced: bool,
     /// It called a tool of squad's, or asked for something.
     pub(super) has_requested: bool,
+    /// Its engine has compacted the session, or dropped the oldest of it.
+    pub(super) is_shortened: bool,
     /// Tool calls in progress, by call id.
     pub(super) tools_in_progress: BTreeMap<String, ToolInProgress>,
     /// Completed tool calls, including those of an earlier process.
@@ -415,6 +417,7 @@ impl Workers {
             has_session: false,
             reports_tools: false,
             has_requested: false,
+            is_shortened: false,
             tools_in_progress: BTreeMap::new(),
             calls: Vec::new(),
         }
@@ -484,10 +487,13 @@ impl Workers {
         self.close_calls(work);
         let ended = (&work.agent, &*name, &*work.outcome.to_string());
         self.requests.hooks_of(&work.requester).session_end(ended, &self.reports).await;
-        if work.outcome != Outcome::Completed {
+        if let (true, Some(standing)) = (work.is_shortened, &mut borrowed.standing) {
+            standing.memory.forget_context();
+        } else if work.outcome != Outcome::Completed {
             // The message may not have reached it.
             borrowed.standing = None;
-        } else {
+        }
+        if work.outcome == Outcome::Completed {
             self.reports.tell(Some(&work.agent), EventKind::SessionIdle { session: name.clone() });
         }
         match self.pool.release(&work.agent, borrowed).await {

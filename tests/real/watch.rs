@@ -106,6 +106,80 @@ fn mondays_work_is_known_on_tuesday_however_the_watch_ended() {
     world.settle();
 }
 
+/// What is done in another work tree has not happened in this one: no session is told it, nor does it stand in the place of
+/// a history that is gone.
+#[test]
+fn work_in_another_work_tree_is_told_to_nobody_here() {
+    let world = World::new(|_| {
+        [plays("ada", &["say:Explained."]), plays("bob", &[&shell("pwd > $(basename $PWD).txt"), "say:Written."])]
+    });
+    world.repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    world.repo.git(&["add", ".squad"]);
+    world.repo.git(&["commit", "--quiet", "--message=standing", "--", ".squad"]);
+    world.repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    orchestrate(&world, "@ada explain the pier");
+    for folder in [".", "../side"] {
+        let ended = world.run(&[&ORCHESTRATE[..], &["-C", folder, "@bob write the file"]].concat());
+        assert_eq!(ended.code, Some(0), "{ended}");
+    }
+    let there = world.run(&[&ORCHESTRATE[..], &["-C", "../side", "@ada explain the lamp"]].concat());
+    assert_eq!(there.only("session.created")["session"], "squad-ada", "{there}");
+    let heard = told(&world, "explain the lamp").concat();
+    assert!(!heard.contains("the pier") && !heard.contains("has changed"), "{heard}");
+    let here = orchestrate(&world, "@ada explain the buoy");
+    assert_eq!(here.only("session.resumed")["session"], "squad-ada", "{here}");
+    let heard = told(&world, "explain the buoy").concat();
+    assert!(heard.contains("the pier") && heard.contains("`bob` has changed `repo.txt` since"), "{heard}");
+    assert!(!heard.contains("the lamp") && !heard.contains("side.txt"), "{heard}");
+    // The last task of ada's was in the other one.
+    orchestrate(&world, "@bob write the file");
+    let there = world.run(&[&ORCHESTRATE[..], &["-C", "../side", "@ada explain the lens"]].concat());
+    assert_eq!(there.code, Some(0), "{there}");
+    std::fs::remove_dir_all(world.repo.root().join(".git/squad/homes")).expect("a folder");
+    orchestrate(&world, "@ada explain the gull");
+    let heard = told(&world, "explain the gull").concat();
+    assert!(heard.contains("Task: @ada explain the buoy") && !heard.contains("the lens"), "{heard}");
+    world.settle();
+}
+
+/// A hundred tasks through one session, with a context window for about ten of them.
+#[test]
+fn a_session_that_is_compacted_stays_as_small_and_knows_what_is_decided() {
+    const TASKS: usize = 100;
+    let mut world = World::new(|_| [plays("ada", &["say:Done."])]);
+    world.repo.variables.insert("COPILOT_PROVIDER_MAX_PROMPT_TOKENS".to_owned(), "30000".to_owned());
+    let watch = watched(&world);
+    let memory = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", watch.id())).expect("Linux");
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its memory");
+        line.trim_end_matches("kB").trim().parse::<usize>().expect("a number")
+    };
+    let story = "a long story of the sea ".repeat(150);
+    let (mut bytes, mut kilobytes, mut seen) = (Vec::new(), Vec::new(), 0);
+    for number in 0..TASKS {
+        let ended = orchestrate(&world, &format!("@ada explain pier number {number}. {story}"));
+        assert_eq!(ended.only("session.created")["session"], "squad-ada", "{ended}");
+        let requests = world.model.requests();
+        let of_task = requests[seen..].iter().filter(|request| request["messages"].to_string().contains("pier number"));
+        bytes.push(of_task.map(|request| request.to_string().len()).max().expect("the model is asked"));
+        seen = requests.len();
+        kilobytes.push(memory());
+    }
+    let compacted = world.ledger("session.compacted").len();
+    let (early, late) = bytes.split_at(TASKS / 2);
+    let most = |of: &[usize]| of.iter().copied().max().expect("some");
+    let figures = format!("{compacted} compactions; bytes of a call {bytes:?}; squad's memory in kB {kilobytes:?}");
+    println!("{figures}");
+    assert!(compacted >= 4 && most(late) * 10 <= most(early) * 11, "{figures}");
+    let (early, late) = kilobytes.split_at(TASKS / 2);
+    assert!(most(late) * 10 <= most(early) * 11, "{figures}");
+    // Whatever a summary leaves out.
+    let heard = told(&world, &format!("pier number {}.", TASKS - 1)).concat();
+    assert!(heard.contains("Times are UTC"), "{heard}");
+    drop(watch);
+    world.settle();
+}
+
 /// Each file of what the CLI stores, cut in the middle or overwritten: the agent has its history, or squad's record of it.
 #[test]
 fn a_torn_session_is_resumed_or_replaced() {
