@@ -174,7 +174,7 @@ fn status_shows_live_runs_and_their_sessions() {
     let expected = json!({
         "id": format!("squad-ada-{run}"), "agent": "ada", "run": run, "state": "active", "created": "…",
         "last_activity": "…", "messages": 2, "tokens": 0, "model": "claude-sonnet-4.5",
-        "directory": "REPO", "workspace": null,
+        "directory": "REPO", "workspace": null, "branch": "main", "summary": null,
     });
     assert_eq!((session, status["sessions"].as_array().map(Vec::len)), (expected, Some(1)), "{status}");
     let lines = repo.squad(&["status"]).out;

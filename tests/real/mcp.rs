@@ -1,6 +1,5 @@
 //! MCP servers of the user's own, as the real CLI starts them.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::json;
