@@ -200,6 +200,8 @@ mod tests {
             ("charter.md", "<<<<<<< a\n```\nx\n```\n=======\n```\ny\n```\n>>>>>>> b\n".to_owned(), Some(1)),
             ("charter.md", "```\n<<<<<<< a\nx\n```\n=======\ny\n```\n>>>>>>> b\n".to_owned(), Some(2)),
             ("charter.md", "```\nx\n<<<<<<< a\n```\n=======\ny\n>>>>>>> b\n```\n".to_owned(), Some(3)),
+            ("charter.md", "```\nx\n<<<<<<< 1\n```\n%%%%%%% a\ny\n>>>>>>> 1 ends\n```\n".to_owned(), Some(3)),
+            ("charter.md", "```\nx\n<<<<<<< 1\n```\n+++++++ a\ny\n>>>>>>> 1 ends\n```\n".to_owned(), Some(3)),
             ("charter.md", format!("```\n{example}"), Some(2)),
             ("charter.md", format!("``` not ` a fence\n{example}```\n"), Some(2)),
         ] {

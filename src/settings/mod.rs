@@ -842,6 +842,14 @@ mod tests {
         assert_eq!(settings.origin("models.default").to_string(), "config.json:3");
         assert_eq!(problems.iter().map(|problem| problem.line).collect::<Vec<_>>(), [6]);
         assert_eq!(from_json("[]", |_| Origin::Default).1.len(), 1);
+        // A model that is chosen elsewhere.
+        for value in ["auto", "Auto", "", "m"] {
+            let text = format!("{{\"models\": {{\"default\": \"{value}\"}}}}");
+            let (layer, _) = from_json(&text, |line| Origin::Project("config.json".to_owned(), line));
+            let (settings, _) = Settings::resolve([layer]);
+            let is_set = settings.origin("models.default").to_string() == "config.json:1";
+            assert_eq!(is_set, value == "m", "{text}");
+        }
     }
 
     #[test]

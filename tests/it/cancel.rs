@@ -123,6 +123,22 @@ fn an_agent_is_cancelled_and_the_others_go_on() {
         json!({"ada": "completed", "bob": "cancelled", "coordinator": "completed"})
     );
     assert_eq!(kinds(&all, "run.answer")[0]["text"], "Only Ada.");
+    // Who was cancelled is asked again, also after a second time; who completed is not.
+    for (end, code) in [("{ hang = true }", 130), ("{ say = \"Finished.\" }", 0)] {
+        repo.write("../script.toml", &TWO.replace("{ hang = true }", end));
+        let mut child = start(&repo, TWO, &["--resume", &run]);
+        let begun = wait_for(&mut child, "Me too.");
+        if code == 130 {
+            assert_eq!(repo.squad(&["cancel", &run, "bob"]).code, 0);
+        }
+        let (out, ended) = rest(child);
+        let all = begun + &out;
+        let completed = kinds(&all, "agent.completed");
+        let completed: Vec<&Value> =
+            completed.iter().map(|event| &event["agent"]).filter(|it| *it != "coordinator").collect();
+        assert_eq!((ended, completed.len()), (Some(code), usize::from(code == 0)), "{all}");
+        assert!(completed.iter().all(|agent| *agent == "bob"), "{all}");
+    }
 }
 
 /// An agent that has ended × how, while its run goes on.

@@ -362,6 +362,21 @@ fn a_resumed_run_that_failed_its_check_is_checked_when_something_has_changed() {
     assert_eq!(end(&mended)["work"][0]["verified"], true);
 }
 
+/// What did not end says nothing of the content, which need not change.
+#[test]
+fn a_check_that_did_not_end_is_run_again_when_the_run_is_resumed() {
+    let repo = TestRepo::with_small_team();
+    let run = r#"["git", "-c", "alias.slow=!sh ../check.sh", "slow"]"#;
+    configure(&repo, &format!("[check]\nrun = {run}\n[sessions]\ntool_limit = \"1s\"\n"));
+    repo.write("../check.sh", "sleep 60\n");
+    let output = ada(&repo, &writes("good", "Done."));
+    assert_eq!((output.code, &end(&output)["check"]["reason"]), (1, &json!("it took too long")), "{output}");
+    repo.write("../check.sh", "exit 0\n");
+    let run = newest(&repo);
+    let resumed = run_with(&repo, &writes("good", "Done."), &["allow", "--json", "--resume", &run]);
+    assert_eq!((resumed.code, results(&resumed)), (0, vec![true]), "{resumed}");
+}
+
 /// Told to end × killed: the check ends with all that it started, and is run when the run is resumed.
 #[cfg(unix)]
 #[test]

@@ -152,6 +152,23 @@ fn whoever_may_not_revise_is_not_started() {
 }
 
 #[test]
+fn a_resumed_run_still_knows_who_may_not_revise() {
+    for (chosen, code) in [("ada", 1), ("rex", 1), ("bob", 0)] {
+        let repo = TestRepo::with_small_team();
+        repo.write("../home/config/squad/config.toml", "[sessions]\nretry = 0\n");
+        let dies = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ fail = \"no model\" }]\n".repeat(2);
+        let (no, yes) = (verdict(false, "Plain text."), verdict(true, "Hashed."));
+        let script = [WORK.to_owned(), no, dies, chooses(chosen), REVISED.to_owned(), yes];
+        assert_eq!(run(&repo, &script).0.code, 1);
+        assert_eq!(repo.read("login.txt"), "plain\n");
+        let resumed = repo.rehearse(&script.concat(), &["--permissions", "allow", "--json", "--resume", "20260105"]);
+        let revised = TestRepo::events(&resumed).iter().any(|event| event["attempt"] == 2);
+        assert_eq!((resumed.code, revised), (code, code == 0), "{chosen}: {resumed}");
+        assert_eq!(repo.read("login.txt") == "hashed\n", code == 0, "{chosen}: {resumed}");
+    }
+}
+
+#[test]
 fn a_verdict_is_the_reviewers_alone() {
     let repo = TestRepo::with_small_team();
     let script = r#"
@@ -309,7 +326,10 @@ fn who_was_locked_out_stays_so_in_later_runs() {
     // A message that names the file is not even routed there.
     let plan = |arguments: &[&str]| -> Value {
         let output = repo.squad(&[&["orchestrate", "--json", "--dry-run"], arguments].concat());
-        serde_json::from_str::<Value>(&output.out).expect("JSON")["plan"].clone()
+        let plan = serde_json::from_str::<Value>(&output.out).expect("JSON")["plan"].clone();
+        let steps = plan["steps"].as_array().expect("steps").iter().flat_map(|step| step.as_array().expect("agents"));
+        assert_eq!(steps.collect::<Vec<_>>(), plan["agents"].as_array().expect("agents").iter().collect::<Vec<_>>());
+        plan
     };
     let bound = plan(&["Add an endpoint and a query to `login.txt`."]);
     assert_eq!((&bound["kind"], &bound["agents"]), (&"abstain".into(), &serde_json::json!([])), "{bound}");
@@ -332,6 +352,9 @@ fn who_was_locked_out_stays_so_in_later_runs() {
     assert_eq!(plan(&["Add an endpoint and a query to other.txt"])["agents"], serde_json::json!(["ada"]));
     // Called by the user, it may.
     assert_eq!(plan(&["@ada add an endpoint to login.txt"])["agents"], serde_json::json!(["ada"]));
+    assert_eq!(plan(&["--agent", "ada", "Add an endpoint to login.txt"])["agents"], serde_json::json!(["ada"]));
+    let others = plan(&["Fix the login password and add unit tests for it in login.txt"]);
+    assert_eq!(others["agents"], serde_json::json!(["bob"]));
     assert!(lets_ada_write(&repo, &["@ada add an endpoint"]));
     assert!(lets_ada_write(&repo, &["--agent", "ada", "Add an endpoint"]));
     assert!(!lets_ada_write(&repo, &["Add an endpoint"]), "for those runs alone");

@@ -18,7 +18,8 @@ pub(crate) fn start(repo: &TestRepo, script: &str, arguments: &[&str]) -> Child 
         repo.write("../script.toml", script);
     }
     let mut command = repo.command(BINARY, &repo.root());
-    command.args(["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada"]).args(arguments);
+    let agent: &[&str] = if arguments.contains(&"--resume") { &[] } else { &["--agent", "ada"] };
+    command.args(["orchestrate", "--json", "--script", "../script.toml"]).args(agent).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs")
 }
 

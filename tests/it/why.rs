@@ -70,6 +70,10 @@ fn a_line_has_a_task_an_agent_and_a_review() {
     .assert_eq(&repo.squad(&["why", "src/api.txt:3"]).to_string());
     let file = answer["path"].as_str().expect("a path");
     assert_eq!(why(&repo, file)["origins"].as_array().map(Vec::len), Some(1));
+    repo.git(&["mv", "src/api.txt", "http.txt"]);
+    commit(&repo, "renamed");
+    let answer = why(&repo, "http.txt:1");
+    assert_eq!((&answer["commit"]["subject"], &answer["origins"][0]["agent"]), (&"squashed".into(), &"ada".into()));
 }
 
 #[test]

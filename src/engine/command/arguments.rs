@@ -113,10 +113,10 @@ mod tests {
             r#"["-p", "{mode}", "{tools}", ["--resume", "{chatId}"], ["-m", "{model}"], "{\"a\":\"{x}\"}", "{prompt}"]"#,
         );
         let mut values = Values { prompt: Some("a 'b' $(c)\n\"d\"".to_owned()), ..Values::default() };
-        values.mode = vec!["--safe".to_owned()];
-        assert_eq!(arguments.expand(&values), ["-p", "--safe", "{\"a\":\"{x}\"}", "a 'b' $(c)\n\"d\""]);
+        values.mode = ["--mode", "safe"].map(str::to_owned).to_vec();
+        assert_eq!(arguments.expand(&values), ["-p", "--mode", "safe", "{\"a\":\"{x}\"}", "a 'b' $(c)\n\"d\""]);
         values.chat_id = Some("c-1".to_owned());
-        assert_eq!(arguments.expand(&values)[2..4], ["--resume", "c-1"]);
+        assert_eq!(arguments.expand(&values)[3..5], ["--resume", "c-1"]);
         assert!(arguments.has_prompt() && arguments.has_mode());
     }
 

@@ -294,6 +294,19 @@ async fn chats_continue_and_their_ids_come_only_from_the_engine() {
         let opened = engine.open(opening).await;
         assert!(matches!(opened, Err(EngineError::NotResumable { .. })), "{invented}");
     }
+    session.close().await;
+    // One that may keep no state begins anew each time.
+    let world = World::new();
+    let engine = world.engine(script, &format!("{fields}\nstate = \"stateless\""));
+    for _ in 0..2 {
+        let mut session = engine.open(world.opening(false)).await.expect("a session");
+        let result = turn(&mut session, "first").await;
+        let message = result.lines.iter().find(|line| line.starts_with("message")).expect("an answer");
+        assert!(!message.contains("--resume") && !result.exited().chat, "{message}");
+        session.close().await;
+    }
+    let opened = engine.open(world.opening(true)).await;
+    assert!(matches!(opened, Err(EngineError::NotResumable { .. })));
 }
 
 #[tokio::test]
@@ -309,6 +322,12 @@ async fn a_chat_that_cannot_be_created_fails_the_turn() {
 #[tokio::test]
 async fn without_permission_it_runs_in_its_strictest_mode_or_not_at_all() {
     let world = World::new();
+    // Arguments of a mode stay in their order, with a place of their own and before the others.
+    for arguments in ["{mode}\", \"{prompt}", "{prompt}"] {
+        let fields = format!("args = [\"{arguments}\"]\nfree = [\"--mode\", \"free\"]");
+        let result = run_once(&world, "echo \"$1 $2\"", &fields, "x").await;
+        assert!(result.lines.contains(&"message --mode free".to_owned()), "{:?}", result.lines);
+    }
     let engine = world.engine("echo \"$1\"", "args = [\"{mode}\", \"{prompt}\"]\nfree = [\"--yolo\"]");
     let mut session = engine.open(world.opening(false)).await.expect("a session");
     session.send("x", &[]).await.expect("it is taken");

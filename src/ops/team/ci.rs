@@ -25,15 +25,32 @@ pub(super) fn is_ci(path: &str) -> bool {
 /// The commands that run whenever CI does: nothing that is switched off, that only runs after a failure, or deploys.
 /// Fails if the file is not YAML.
 pub(super) fn commands(text: &str) -> Result<Vec<CiCommand>, String> {
-    let root: Node = serde_saphyr::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
-        let line = error.location().map_or(1, |location| location.line());
-        let message = error.without_snippet().render_with_formatter(&UserMessageFormatter);
-        format!("line {line}: {}", message.lines().next().unwrap_or_default())
-    })?;
+    let root = read(text)?;
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     Walk { lines, found: &mut found }.within(&root, &Some(String::new()), 0);
     Ok(found)
+}
+
+/// Whether one of GitHub's workflows runs at an event. One that cannot be read runs at none.
+pub(super) fn reacts_to(text: &str, event: &str) -> bool {
+    let is_it = |node: &Node| node.text() == Some(event);
+    read(text).is_ok_and(|root| match root.get("on").map(|events| &events.value) {
+        Some(Value::List(events)) => events.iter().any(is_it),
+        Some(Value::Map(events)) => events.iter().any(|(name, _)| name == event),
+        Some(Value::Text(name)) => name == event,
+        Some(Value::Empty) | None => false,
+    })
+}
+
+fn read(text: &str) -> Result<Node, String> {
+    // `on` is a key, not "true".
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text.trim_start_matches('\u{feff}'), options).map_err(|error| {
+        let line = error.location().map_or(1, |location| location.line());
+        let message = error.without_snippet().render_with_formatter(&UserMessageFormatter);
+        format!("line {line}: {}", message.lines().next().unwrap_or_default())
+    })
 }
 
 /// Deeper ones are not read.
@@ -312,6 +329,23 @@ mod tests {
             format!("{} {folder}: {}", found.line, found.command)
         };
         commands(text).expect("YAML").into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_workflow_reacts_to_the_events_it_names() {
+        for (text, reacts) in [
+            ("on: issues\n", true),
+            ("on: [push, issues]\n", true),
+            ("on:\n  - push\n  - issues\n", true),
+            ("'on':\n  push:\n  issues:\n    types: [opened]\n", true),
+            ("on: push # issues\n", false),
+            ("on: [push, issue_comment]\n", false),
+            ("on:\n  push:\n    branches: [issues]\n", false),
+            ("name: issues\npermissions:\n  issues: write\n", false),
+            ("on: [issues\n", false),
+        ] {
+            assert_eq!(reacts_to(text, "issues"), reacts, "{text}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::files::ToolFiles;
 use crate::edit::{swap_servers, with_folder_renamed, without_hidden_decisions};
 use crate::model::{SkippedFile, Sort};
 use crate::ops::change::FileChange;
+use crate::ops::team::ci;
 use crate::ops::team::hosts::{PROMPT, PROMPT_TEXT};
 use crate::ops::team::known_files::KnownFiles;
 use crate::store;
@@ -61,7 +62,7 @@ impl Plan {
                     (None, None) => {
                         removed.insert(path.clone());
                         self.changes.push(change(files, path, None));
-                        if is_workflow(path) && reacts_to_issues(bytes) {
+                        if is_workflow(path) && ci::reacts_to(&String::from_utf8_lossy(bytes), "issues") {
                             self.adopted.triage.push(files.full(path));
                         }
                         continue;
@@ -202,15 +203,6 @@ fn is_replaceable(files: &ToolFiles, path: &str, known: &KnownFiles) -> bool {
 fn is_workflow(path: &str) -> bool {
     path.strip_prefix(".github/workflows/")
         .is_some_and(|name| name.starts_with("squad-") && name != "squad-review.yml" || name == "sync-squad-labels.yml")
-}
-
-/// Whether a workflow has `issues` among its events.
-fn reacts_to_issues(workflow: &[u8]) -> bool {
-    String::from_utf8_lossy(workflow).lines().any(|line| {
-        let words = line.trim().trim_start_matches("- ");
-        let events = words.strip_prefix("on:").unwrap_or(words).trim_matches([' ', '[', ']']);
-        events.trim_end_matches(':').split(',').any(|event| event.trim() == "issues")
-    })
 }
 
 /// Whether a file at this path belongs to the other tool even if it was edited.
