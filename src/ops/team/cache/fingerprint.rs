@@ -32,15 +32,25 @@ const FEW_PATHS: usize = 1_000;
 pub(super) struct Fingerprint {
     /// The file system's time before anything was read.
     at: Duration,
-    /// By path relative to the team folder: the files that were read, and all folders. A folder changes when a file in it
-    /// is added, removed or renamed.
-    seen: BTreeMap<String, Stamp>,
+    /// The latest time of a stamp.
+    newest: Duration,
+    /// Relative to the team folder: the files that were read, and all folders. A folder changes when a file in it is
+    /// added, removed or renamed.
+    paths: Vec<String>,
+    /// The hash of their stamps: a team may have ten thousand, which take longer to read than to compare.
+    stamps: String,
     /// Whether folders with the other possible names of a team folder exist.
     others: BTreeMap<String, bool>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "StampRow", into = "StampRow")]
+/// A fingerprint to which the files that are read are still to be added.
+pub(super) struct Folders {
+    at: Duration,
+    seen: BTreeMap<String, Stamp>,
+    others: BTreeMap<String, bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     is_folder: bool,
     /// Zero for folders, whose size means different things on different file systems.
@@ -50,38 +60,34 @@ struct Stamp {
     inode: u64,
 }
 
-/// A stamp without the names of its fields: a team may have ten thousand.
-type StampRow = (bool, u64, (u64, u32), (u64, u32), u64);
-
-impl From<StampRow> for Stamp {
-    fn from((is_folder, size, modified, changed, inode): StampRow) -> Self {
-        // `Duration::new` panics where this saturates.
-        let time = |(seconds, nanoseconds): (u64, u32)| {
-            Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanoseconds.into()))
-        };
-        Self { is_folder, size, modified: time(modified), changed: time(changed), inode }
-    }
-}
-
-impl From<Stamp> for StampRow {
-    fn from(Stamp { is_folder, size, modified, changed, inode }: Stamp) -> Self {
-        let time = |time: Duration| (time.as_secs(), time.subsec_nanos());
-        (is_folder, size, time(modified), time(changed), inode)
-    }
-}
-
 impl Fingerprint {
     /// Call this before the files are read, so that changes in between are noticed next time. `None` if metadata is not
     /// sufficient: a folder's times do not show changes of a link's target.
-    pub(super) fn begin(cache: &Path, folder: &TeamFolder) -> Option<Self> {
-        let mut fingerprint = Self { at: now(cache)?, seen: BTreeMap::new(), others: BTreeMap::new() };
-        fingerprint.add_folder(&folder.path, "")?;
-        fingerprint.others = others(folder);
-        Some(fingerprint)
+    pub(super) fn begin(cache: &Path, folder: &TeamFolder) -> Option<Folders> {
+        let mut folders = Folders { at: now(cache)?, seen: BTreeMap::new(), others: BTreeMap::new() };
+        folders.add(&folder.path, "")?;
+        folders.others = others(folder);
+        Some(folders)
     }
 
+    /// Pretends that the fingerprint was taken later.
+    #[cfg(test)]
+    pub(super) fn postpone(&mut self, time: Duration) {
+        self.at += time;
+    }
+
+    /// Whether the folder is unchanged.
+    pub(super) fn matches(&self, folder: &TeamFolder) -> bool {
+        let stamp = |path: &String| Stamp::of(&fs::symlink_metadata(folder.path.join(path)).ok()?);
+        self.newest < self.at.saturating_sub(CLOCK_TOLERANCE)
+            && others(folder) == self.others
+            && look(&self.paths, stamp).is_some_and(|stamps| hash(&stamps) == self.stamps)
+    }
+}
+
+impl Folders {
     /// Adds a folder and its subfolders.
-    fn add_folder(&mut self, root: &Path, path: &str) -> Option<()> {
+    fn add(&mut self, root: &Path, path: &str) -> Option<()> {
         let full = root.join(path);
         let stamp = Stamp::of(&fs::symlink_metadata(&full).ok()?).filter(|stamp| stamp.is_folder)?;
         self.seen.insert(path.to_owned(), stamp);
@@ -97,59 +103,54 @@ impl Fingerprint {
             if kind.is_dir() {
                 let name = entry.file_name().into_string().ok()?;
                 let inner = if path.is_empty() { name } else { format!("{path}/{name}") };
-                self.add_folder(root, &inner)?;
+                self.add(root, &inner)?;
             }
         }
         Some(())
     }
 
-    /// Adds the files that were read. A file that changed since `begin` has a later time, so it is not trusted.
-    pub(super) fn with_files(mut self, folder: &TeamFolder, files: &Files) -> Option<Self> {
+    /// Adds the files that were read. A file that changed since [`Fingerprint::begin`] has a later time, so it is not
+    /// trusted.
+    pub(super) fn with_files(mut self, folder: &TeamFolder, files: &Files) -> Option<Fingerprint> {
         for path in files.texts.keys() {
             let metadata = fs::symlink_metadata(folder.path.join(path)).ok()?;
             self.seen.insert(path.clone(), Stamp::of(&metadata).filter(|stamp| !stamp.is_folder)?);
         }
-        Some(self)
-    }
-
-    /// Pretends that the fingerprint was taken later.
-    #[cfg(test)]
-    pub(super) fn postpone(&mut self, time: Duration) {
-        self.at += time;
-    }
-
-    /// Whether the folder is unchanged.
-    pub(super) fn matches(&self, folder: &TeamFolder) -> bool {
-        let trusted_before = self.at.saturating_sub(CLOCK_TOLERANCE);
-        let is_same = |(path, stamp): &(&String, &Stamp)| {
-            stamp.is_older_than(trusted_before)
-                && fs::symlink_metadata(folder.path.join(path))
-                    .ok()
-                    .and_then(|metadata| Stamp::of(&metadata))
-                    .is_some_and(|now| now == **stamp)
-        };
-        let seen: Vec<(&String, &Stamp)> = self.seen.iter().collect();
-        others(folder) == self.others && all(&seen, is_same)
+        let newest = self.seen.values().map(Stamp::newest).max()?;
+        let (paths, stamps): (Vec<String>, Vec<Stamp>) = self.seen.into_iter().unzip();
+        Some(Fingerprint { at: self.at, newest, paths, stamps: hash(&stamps), others: self.others })
     }
 }
 
-/// Whether all have it. The system looks up many paths as fast as there are processors.
-fn all<T: Sync>(items: &[T], has: impl Fn(&T) -> bool + Sync) -> bool {
-    let has = &has;
+/// What is seen of each item, in their order; `None` if it is of one of them. The system looks up many paths as fast as
+/// there are processors.
+fn look<T: Sync, S: Send>(items: &[T], see: impl Fn(&T) -> Option<S> + Sync) -> Option<Vec<S>> {
+    let see_all = |part: &[T]| part.iter().map(&see).collect::<Option<Vec<S>>>();
+    let see_all = &see_all;
     let lookers = thread::available_parallelism().map_or(1, NonZero::get).min(LOOKERS);
     let mut parts = items.chunks(items.len().div_ceil(lookers).max(FEW_PATHS));
     let first = parts.next().unwrap_or_default();
     thread::scope(|scope| {
-        let others: Vec<_> = parts
-            .map(|part| (part, thread::Builder::new().spawn_scoped(scope, move || part.iter().all(has))))
-            .collect();
-        let is_all = first.iter().all(has);
-        others.into_iter().fold(is_all, |is_all, (part, other)| match other {
-            Ok(other) => is_all & other.join().unwrap_or(false),
-            // There is no thread left.
-            Err(_) => is_all && part.iter().all(has),
-        })
+        let others: Vec<_> =
+            parts.map(|part| (part, thread::Builder::new().spawn_scoped(scope, move || see_all(part)))).collect();
+        let mut seen = see_all(first)?;
+        for (part, other) in others {
+            // Without a handle, there is no thread left.
+            seen.extend(other.map_or_else(|_| see_all(part), |other| other.join().ok().flatten())?);
+        }
+        Some(seen)
     })
+}
+
+fn hash(stamps: &[Stamp]) -> String {
+    let mut bytes = Vec::new();
+    for Stamp { is_folder, size, modified, changed, inode } in stamps {
+        let of = |time: &Duration| [time.as_secs(), time.subsec_nanos().into()];
+        let ([modified, part], [changed, other]) = (of(modified), of(changed));
+        let numbers = [u64::from(*is_folder), *size, modified, part, changed, other, *inode];
+        bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+    }
+    blake3::hash(&bytes).to_hex().to_string()
 }
 
 /// The file system's clock.
@@ -230,8 +231,12 @@ impl Stamp {
         })
     }
 
+    fn newest(&self) -> Duration {
+        self.modified.max(self.changed)
+    }
+
     fn is_older_than(&self, time: Duration) -> bool {
-        self.modified.max(self.changed) < time
+        self.newest() < time
     }
 }
 
@@ -258,14 +263,14 @@ fn since_epoch(time: SystemTime) -> Duration {
 mod tests {
     use super::*;
 
-    /// Sizes around those at which another thread looks × what differs.
+    /// Sizes around those at which another thread looks × what is missing.
     #[test]
-    fn one_of_many_that_differs_is_found() {
+    fn all_are_seen_in_order_or_none() {
         for count in [0, 1, FEW_PATHS - 1, FEW_PATHS, FEW_PATHS + 1, 3 * FEW_PATHS, LOOKERS * FEW_PATHS + 1, 10_007] {
             let items: Vec<usize> = (0..count).collect();
-            assert!(all(&items, |_| true), "{count}");
+            assert_eq!(look(&items, |item| Some(*item)).as_ref(), Some(&items), "{count}");
             for other in items.iter().step_by(499).chain(items.last()) {
-                assert!(!all(&items, |item| item != other), "{other} of {count}");
+                assert_eq!(look(&items, |item| (item != other).then_some(())), None, "{other} of {count}");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Reads and writes cache files. A file that is damaged or from another build counts as missing.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -46,23 +47,19 @@ impl CacheFolder {
 
     /// `None` unless the file is exactly as it was written.
     pub(in crate::ops) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
-        let bytes = self.intact(name, kind)?;
-        serde_json::from_slice(bytes.get(2 * HASH..)?).ok()
+        serde_json::from_slice(&self.read_bytes(name, kind)?).ok()
     }
 
-    /// Like [`CacheFolder::read`], for values with a form of their own.
+    /// Like [`CacheFolder::read`], for values with a form of their own. A file is the header, the hash of the rest, and the
+    /// rest.
     pub(super) fn read_bytes(&self, name: &str, kind: &str) -> Option<Vec<u8>> {
-        let mut bytes = self.intact(name, kind)?;
-        // In place: a copy of megabytes costs more than moving them.
-        bytes.drain(..2 * HASH);
-        Some(bytes)
-    }
-
-    /// A file as it was written: the header, the hash of the rest, and the rest.
-    fn intact(&self, name: &str, kind: &str) -> Option<Vec<u8>> {
-        let bytes = fs::read(self.path(name, kind)).ok()?;
-        let (hash, body) = bytes.strip_prefix(&self.header?)?.split_at_checked(HASH)?;
-        (blake3::hash(body).as_bytes() == hash).then_some(bytes)
+        let mut file = File::open(self.path(name, kind)).ok()?;
+        let mut start = [[0; HASH]; 2];
+        file.read_exact(start.as_flattened_mut()).ok()?;
+        let mut body = Vec::new();
+        (start[0] == self.header?).then_some(())?;
+        file.read_to_end(&mut body).ok()?;
+        (*blake3::hash(&body).as_bytes() == start[1]).then_some(body)
     }
 
     /// Writes a value atomically. Returns whether it succeeded; a failure only makes the next command slower.

@@ -155,7 +155,8 @@ fn a_change_just_after_the_fingerprint_is_noticed() {
     place.read();
     let mut index = place.index().expect("an index");
     place.write("agents/ada/history.md", "## Learnings\n\n- two\n");
-    let fingerprint = Fingerprint::begin(&place.local().join("cache"), &place.team).expect("a fingerprint");
+    let folders = Fingerprint::begin(&place.local().join("cache"), &place.team).expect("folders");
+    let fingerprint = folders.with_files(&place.team, &store::read(&place.team).0).expect("a fingerprint");
     assert!(!fingerprint.matches(&place.team));
     index.fingerprint = Some(fingerprint);
     assert_eq!(place.read(), place.uncached());
