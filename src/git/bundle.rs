@@ -16,10 +16,11 @@ use super::contents::contents;
 use super::error::Error;
 use super::incoming::Incoming;
 use super::landing::NewFile;
-use super::ledger::{PREFIX, REFERENCE};
+use super::ledger::PREFIX;
 use super::ledger_tree::TreeReader;
 use super::path::check_path;
 use super::program::Call;
+use super::references::REFERENCE;
 use super::repository::Repository;
 use super::sync::Records;
 use super::union::{MergeFile, count_missing};
@@ -171,6 +172,7 @@ impl Repository {
         if names.is_empty() {
             return Ok(());
         }
+        self.references().announce(&names.iter().map(|name| (name.clone(), None)).collect::<Vec<_>>());
         let input: String = names.iter().map(|name| format!("delete {name}\0\0")).collect();
         self.call(&["update-ref", "-z", "--stdin"]).input(input).succeed().map(drop)
     }

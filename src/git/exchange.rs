@@ -85,6 +85,7 @@ impl Remote<'_> {
     pub(crate) fn fetch_post(&self, reference: &str, to: &str) -> Result<Posted, Error> {
         let settings = ["-c", "fetch.unpackLimit=1", "-c", "fetch.fsckObjects=true", "fetch", "--quiet", "--no-filter"];
         let options = ["--no-tags", "--refmap=", "--no-write-fetch-head", "--no-recurse-submodules"];
+        self.repository.references().announce(&[(to.to_owned(), self.posted(reference)?)]);
         let call = self.repository.call(&settings).arguments(&options).arguments(&["--no-auto-maintenance", "--"]);
         call.arguments(&[self.place()?, format!("+{reference}:{to}")]).timeout(TIMEOUT).succeed()?;
         let commit = self.repository.reference(to)?;

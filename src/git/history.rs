@@ -9,7 +9,7 @@ use gix::ObjectId;
 
 use super::error::Error;
 use super::object_store::ObjectStore;
-use super::references::{OWN_REFS, REFS};
+use super::references::{OWN_REFS, REFS, is_own};
 use super::repository::Repository;
 use super::walk::{Limits, PassedOver, Walk};
 use crate::model::{IntoMap, IntoSet};
@@ -50,17 +50,22 @@ impl Repository {
     }
 
     /// What these commits, which `head` does not have, leave in the files that they change: the contents at the last of
-    /// them that a branch or another ref still has. `None`: there is no such file.
+    /// them that a branch or another ref still has. `None`: there is no such file. Of the refs in squad's folders, only
+    /// those count that the commits' authors `moved`.
     pub(crate) fn contents_aside(
         &self,
         commits: &BTreeSet<String>,
+        moved: &BTreeSet<String>,
         head: Option<&str>,
     ) -> Result<BTreeMap<String, BTreeSet<Option<String>>>, Error> {
         let exclude: Vec<String> =
             OWN_REFS.iter().flat_map(|kind| ["", "/*"].map(|all| format!("--exclude={REFS}{kind}{all}"))).collect();
+        let references = self.references();
+        // A symbolic one adds nothing to what it leads to.
+        let moved = moved.iter().filter(|name| is_own(name)).filter_map(|name| references.read(name).ok()?);
+        let tips = moved.map(|id| id.to_string()).chain(head.map(|head| format!("^{head}")));
         let call = self.call(&["rev-list", "--topo-order", "--parents"]).arguments(&exclude).arguments(&["--all"]);
-        let listed = call.arguments(&head.map(|head| format!("^{head}")).into_iter().collect::<Vec<String>>());
-        let listed = listed.succeed()?.text();
+        let listed = call.arguments(&tips.collect::<Vec<_>>()).succeed()?.text();
         let lines = listed.lines().map(|line| line.split(' '));
         let parents: HashMap<&str, Vec<&str>> =
             lines.clone().filter_map(|mut ids| Some((ids.next()?, ids.collect()))).collect();

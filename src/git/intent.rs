@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     hash::{BuildHasher, Hasher},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -15,13 +15,13 @@ use std::{
 
 use gix::{ObjectId, objs};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::{
     disk,
     error::Error,
     mode::{PLAIN, PROGRAM},
     objects::identify,
+    own_writes::{OwnWrite, announce},
     repository::Repository,
 };
 use crate::env::lock::{self, Holder};
@@ -47,25 +47,6 @@ pub(super) struct Intent {
     pub(super) folders: Vec<RawPath>,
     /// Ids and lengths of the contents below.
     contents: Vec<(String, usize)>,
-}
-
-/// The file of announcements, among those in which runs announce what they do.
-const OWN_WRITES: &str = "squad/runs/squad.writes";
-
-/// What a command of squad's own writes to a work tree.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub(crate) struct OwnWrite {
-    /// The work tree's.
-    pub(crate) git_dir: String,
-    pub(crate) process: u32,
-    #[serde(rename = "command")]
-    pub(crate) kind: ChangeKind,
-    /// The commit it makes, and the one before.
-    pub(crate) commit: Option<(String, Option<String>)>,
-    /// From the root of the work tree, with `/`.
-    pub(crate) files: Vec<String>,
-    /// Whether it is done. Each write is announced before it begins, too.
-    pub(crate) is_done: bool,
 }
 
 /// The commit to make.
@@ -205,10 +186,7 @@ impl Intent {
         let (git_dir, kind) = (repository.git_dir().display().to_string(), self.kind.clone());
         let (process, files) = (std::process::id(), self.display_paths());
         let write = OwnWrite { git_dir, process, kind, commit, files, is_done };
-        let Ok(line) = serde_json::to_string(&json!({ "squad": write })) else { return };
-        // Fails if there has been no run.
-        let file = File::options().create(true).append(true).open(repository.common_dir().join(OWN_WRITES));
-        let _ = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        announce(repository.common_dir(), "squad", &write);
     }
 
     pub(super) fn display_paths(&self) -> Vec<String> {

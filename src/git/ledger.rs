@@ -13,15 +13,12 @@ use super::{
     pack::NewPack,
     path::check_path,
     queue::{PendingAppend, Queue},
-    references::Durability,
+    references::{Durability, REFERENCE},
     repository::Repository,
     snapshot::Snapshot,
     tree_edit::{Insertion, TreeEdit},
 };
 use crate::env::lock::Holder;
-
-/// The ref of the ledger.
-pub(super) const REFERENCE: &str = "refs/squad/log";
 
 /// The prefix of all our refs.
 pub(super) const PREFIX: &str = "refs/squad/";
@@ -194,6 +191,7 @@ impl<'a> Ledger<'a> {
         let draft = self.file("ledger.ref");
         references.prepare(new, &draft)?;
         lock.declare(reference, new)?;
+        references.announce(&[(reference.to_owned(), Some(new.to_string()))]);
         let moved = references.advance(reference, (old, new), &draft, durability)?;
         lock.clear()?;
         self.tidy(&lock);

@@ -61,6 +61,7 @@ mod mode;
 mod object_store;
 mod objects;
 mod operation;
+mod own_writes;
 mod pack;
 mod path;
 mod program;
@@ -100,7 +101,7 @@ pub(crate) use self::{
     error::Error,
     foreign::ForeignRepository,
     history::{Blame, unquoted},
-    intent::{InterruptedCommand, OwnWrite},
+    intent::InterruptedCommand,
     kept_file::previous,
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     listing::Submodule,
@@ -108,6 +109,7 @@ pub(crate) use self::{
     merge::{MergePlan, MergeTarget, MergedFile, WorkToMerge},
     mode::is_executable,
     objects::sha1_of_blob,
+    own_writes::{OwnWrite, RefWrite},
     program::Environment,
     repository::{Head, Repository},
     rescue::{FileStatus, NewRescue, Rescue, RescuedFile, TargetState},

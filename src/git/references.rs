@@ -17,6 +17,7 @@ use super::{
     disk,
     error::Error,
     objects::Sharing,
+    own_writes::{RefWrite, announce},
     program::{Call, Environment},
     ref_lock::{lock_path, lock_with},
 };
@@ -24,13 +25,16 @@ use crate::model::IntoMap;
 
 pub(super) const REFS: &str = "refs/squad/";
 
+/// The ref of the ledger.
+pub(super) const REFERENCE: &str = "refs/squad/log";
+
 /// What squad keeps below `REFS`. Whatever else is there, somebody has put aside.
 pub(super) const OWN_REFS: [&str; 13] = [
     "bases", "clones", "imports", "jobs", "links", "log", "orders", "remotes", "rescue", "results", "runs", "taken",
     "works",
 ];
 
-/// Whether a ref, or a folder of refs that ends in `/`, is squad's.
+/// Whether a ref is in one of squad's folders.
 pub(super) fn is_own(name: &str) -> bool {
     let kind = name.strip_prefix(REFS).and_then(|rest| rest.split('/').next());
     kind.is_some_and(|kind| OWN_REFS.contains(&kind))
@@ -120,8 +124,8 @@ impl References {
         Ok(names)
     }
 
-    /// The values of all refs but these; packed ones only on request. Of what `is_without`, a folder ends in `/`.
-    pub(super) fn values(&self, is_without: fn(&str) -> bool, with_packed: bool) -> Result<Values, Error> {
+    /// The values of all refs but the ledger's; packed ones only on request.
+    pub(super) fn values(&self, with_packed: bool) -> Result<Values, Error> {
         let mut values = Values::default();
         let common_dir = match self {
             Self::Files { common_dir, .. } => common_dir,
@@ -129,7 +133,7 @@ impl References {
                 let arguments = ["for-each-ref", "--format=%(refname) %(objectname)"];
                 let listed = Call::new(environment, git_dir, &arguments).succeed()?.text();
                 let refs = listed.lines().filter_map(|line| line.split_once(' '));
-                let refs = refs.filter(|(name, _)| !is_without(name));
+                let refs = refs.filter(|(name, _)| *name != REFERENCE);
                 values.loose = refs.map(|(name, id)| (name.to_owned(), id.to_owned())).into_map();
                 return Ok(values);
             }
@@ -141,7 +145,7 @@ impl References {
             for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let name = format!("{folder}/{name}");
-                if is_without(&format!("{name}/")) || name.ends_with(".lock") {
+                if name == REFERENCE || name.ends_with(".lock") {
                     continue;
                 }
                 match entry.file_type() {
@@ -156,13 +160,19 @@ impl References {
         if with_packed {
             for_each_packed(common_dir, |id, name| {
                 let (id, name) = (String::from_utf8_lossy(id), String::from_utf8_lossy(name));
-                if name.starts_with("refs/") && !is_without(&name) {
+                if name.starts_with("refs/") && name != REFERENCE {
                     values.packed.insert(name.into_owned(), id.into_owned());
                 }
                 Ok(false)
             })?;
         }
         Ok(values)
+    }
+
+    /// Tells the live runs of this repository, before it does so, which refs squad writes: no agent moved them.
+    pub(super) fn announce(&self, writes: &[RefWrite]) {
+        let (Self::Files { common_dir, .. } | Self::Reftable { common_dir, .. }) = self;
+        announce(common_dir, "refs", &writes);
     }
 
     /// Writes the value that [`Self::advance`] will give to a ref into `draft`: a private file on the same file system,

@@ -150,6 +150,7 @@ impl Repository {
     /// Deletes a rescue. git gc removes its unreferenced objects later.
     pub(crate) fn forget(&self, rescue: &Rescue) -> Result<(), Error> {
         let reference = format!("{FOLDER}{}", rescue.id);
+        self.references().announce(&[(reference.clone(), None)]);
         self.call(&["update-ref", "-d", &reference, &rescue.commit.to_string()]).succeed().map(drop)
     }
 

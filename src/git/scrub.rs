@@ -19,12 +19,12 @@ use jiff::Timestamp;
 use super::{
     commit::{self, Identity},
     error::Error,
-    ledger::{Ledger, REFERENCE},
+    ledger::Ledger,
     ledger_tree::TreeReader,
     object_store::ObjectStore,
     objects::NewObjects,
     quarantine::Quarantine,
-    references::parse_id,
+    references::{REFERENCE, parse_id},
     repository::Repository,
     rescue::{FOLDER, Rescue},
     tree_edit::{Insertion, TreeEdit},
@@ -183,6 +183,7 @@ impl Repository {
             }
             if remove {
                 self.record_replaced(&[id])?;
+                references.announce(&[(reference.clone(), None)]);
                 self.call(&["update-ref", "-d", &reference, &id.to_string()]).succeed()?;
             }
             let own = reference.strip_prefix(COPIES).and_then(|rest| rest.split('/').next());

@@ -21,8 +21,14 @@ use gix::ObjectId;
 pub(super) use self::merge::Records;
 pub(crate) use self::push::{Destination, PushResult, Refusal};
 use super::{
-    disk, error::Error, ledger::REFERENCE, ledger_tree::TreeReader, object_store::ObjectStore, program::Call,
-    references::parse_id, repository::Repository, union::count_missing,
+    disk,
+    error::Error,
+    ledger_tree::TreeReader,
+    object_store::ObjectStore,
+    program::Call,
+    references::{REFERENCE, parse_id},
+    repository::Repository,
+    union::count_missing,
 };
 use crate::model::{IntoMap, Sort};
 
@@ -224,6 +230,8 @@ impl Remote<'_> {
         };
         let new: Vec<&String> =
             there.iter().filter(|(reference, commit)| !is_known(reference, commit)).map(|(name, _)| name).collect();
+        let copy = |reference: &&String| Some((self.local_copy(reference)?, Some(there.get(*reference)?.to_string())));
+        let copies: Vec<_> = new.iter().filter_map(copy).collect();
         let refspec = |reference: &String| Some(format!("+{reference}:{}", self.local_copy(reference)?));
         let (clones, shared): (Vec<&String>, Vec<&String>) = new.into_iter().partition(|name| name.starts_with(CLONES));
         let mut refspecs: Vec<String> = shared.into_iter().filter_map(refspec).collect();
@@ -234,6 +242,7 @@ impl Remote<'_> {
         if refspecs.is_empty() {
             return Ok(());
         }
+        self.repository.references().announce(&copies);
         // Fetch as a pack, so that flushing one folder is enough; complete, even in a partial clone; and nothing else.
         let arguments = [
             "-c",
@@ -272,6 +281,7 @@ impl Remote<'_> {
 
     fn forget(&self, remote_ref: &RemoteRef) -> Result<(), Error> {
         let Some(copy) = self.local_copy(&remote_ref.reference) else { return Ok(()) };
+        self.repository.references().announce(&[(copy.clone(), None)]);
         self.repository.call(&["update-ref", "-d", &copy, &remote_ref.commit.to_string()]).succeed().map(drop)
     }
 

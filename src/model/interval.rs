@@ -117,9 +117,17 @@ impl AgentGitChanges {
         *self == Self::default()
     }
 
+    fn all(&self) -> impl Iterator<Item = &GitChanges> {
+        self.together.iter().map(|shared| &shared.changes).chain([&self.own, &self.unknown])
+    }
+
     pub(crate) fn has_more_commits(&self) -> bool {
-        let shared = self.together.iter().map(|shared| &shared.changes);
-        shared.chain([&self.own, &self.unknown]).any(|changes| changes.has_more_commits)
+        self.all().any(|changes| changes.has_more_commits)
+    }
+
+    /// The names of all refs that moved.
+    pub(crate) fn refs(&self) -> impl Iterator<Item = &String> {
+        self.all().flat_map(|changes| &changes.refs).map(|moved| &moved.name)
     }
 
     /// Adds later changes that these agents may have made.

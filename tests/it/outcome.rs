@@ -155,6 +155,58 @@ fn only_commits_that_an_agent_made_are_its_own() {
     }
 }
 
+/// Created, moved and deleted in each of squad's folders × alone, and beside squad's own writes there: another run, its
+/// commands and landings.
+#[test]
+fn what_an_agent_does_to_squads_own_refs_is_its_own() {
+    const FOLDERS: [&str; 8] = [
+        "runs/20260105-090000-602796",
+        "runs/20260105-090000-602796_merged",
+        "rescue",
+        "jobs",
+        "links",
+        "orders",
+        "works",
+        "remotes/origin",
+    ];
+    for is_beside in [false, true] {
+        let repo = TestRepo::with_small_team();
+        let made = |text: &str| format!("$(git commit-tree -m {text} -p HEAD HEAD^{{tree}})");
+        let (mut commands, mut expected) = (vec![WAITING.to_owned()], Vec::new());
+        for folder in FOLDERS {
+            let name = |kind: &str| format!("refs/squad/{folder}/{kind}");
+            for kind in ["deleted", "moved"] {
+                repo.git(&["update-ref", &name(kind), "HEAD"]);
+            }
+            let change = |kind: &str| format!("git update-ref {} {}", name(kind), made(&name(kind)));
+            commands.extend([change("created"), change("moved"), format!("git update-ref -d {}", name("deleted"))]);
+            expected.extend(["created", "deleted", "moved"].map(name));
+        }
+        commands.push("cp .git/HEAD .git/refs/squad/jobs/by-hand; git pack-refs --all".to_owned());
+        expected.push("refs/squad/jobs/by-hand".to_owned());
+        expected.sort();
+        let script = turn("ada", &format!("{{ run = {:?} }}", commands.join("; ")));
+        let (output, _) = meanwhile(&repo, &script, &["--permissions", "allow", "--agent", "ada", "Add it"], || {
+            if is_beside {
+                let beside = turn("bob", r#"{ run = "echo x > b.txt" }, { write = "c.txt", text = "x" }"#);
+                let arguments = ["--permissions", "allow", "--agent", "bob", "Add that"];
+                assert_eq!(repo.rehearse(&beside, &arguments).code, 0);
+                assert_eq!(repo.squad(&["decisions", "add", "Money is stored as integer cents"]).code, 0);
+                assert_eq!(repo.squad(&["gc"]).code, 0);
+            }
+        });
+        let git = &last(&output)["work"][0]["git"];
+        let changes: Vec<&Value> = [git].into_iter().chain(git["together"].as_array().into_iter().flatten()).collect();
+        let moved = changes.iter().flat_map(|git| git["refs"].as_array().into_iter().flatten());
+        let mut moved: Vec<&str> = moved.filter_map(|moved| moved["name"].as_str()).collect();
+        moved.sort_unstable();
+        assert_eq!(moved, expected, "{is_beside}: {output}");
+        // What the copies of remotes lead to, others have made.
+        let commits: usize = changes.iter().filter_map(|git| git["commits"].as_array()).map(Vec::len).sum();
+        assert_eq!(commits, 2 * (FOLDERS.len() - 1), "{is_beside}: {output}");
+    }
+}
+
 #[test]
 fn commits_that_are_too_many_to_name_are_said_to_be_more() {
     let repo = TestRepo::with_small_team();
@@ -213,7 +265,7 @@ fn what_happened_to_git_before_an_interruption_is_not_lost_and_packed_refs_are_n
     let repo = TestRepo::with_small_team();
     let first = turn(
         "ada",
-        r#"{ run = "git tag old" }, { run = "git pack-refs --all; git commit -q --allow-empty -m one" }, { die = true }"#,
+        r#"{ run = "git tag old; git update-ref refs/squad/runs/a/1 HEAD" }, { run = "git pack-refs --all; git commit -q --allow-empty -m one" }, { die = true }"#,
     );
     repo.write("../play.toml", &first);
     let arguments = ["orchestrate", "--json", "--permissions", "allow", "--script", "../play.toml"];
@@ -223,12 +275,15 @@ fn what_happened_to_git_before_an_interruption_is_not_lost_and_packed_refs_are_n
     // The person's own doing.
     repo.git(&["tag", "person"]);
     repo.git(&["commit", "-q", "--allow-empty", "-m", "by the person"]);
-    repo.write("../play.toml", &format!("{first}{}", turn("ada", r#"{ run = "git tag new; git pack-refs --all" }"#)));
+    repo.rehearse(&turn("bob", r#"{ write = "b.txt", text = "x" }"#), &["--agent", "bob", "Add that"]);
+    let more = r#"{ run = "git tag new; git update-ref refs/squad/runs/a/2 HEAD; git pack-refs --all" }"#;
+    repo.write("../play.toml", &format!("{first}{}", turn("ada", more)));
     let output = repo.squad(&[&arguments[..], &["--resume", &run]].concat());
     let git = &last(&output)["work"][0]["git"];
     let refs: Vec<&str> =
         git["refs"].as_array().expect("refs").iter().filter_map(|moved| moved["name"].as_str()).collect();
-    assert_eq!(refs, ["refs/tags/old", "refs/heads/main", "refs/tags/new"], "{output}");
+    let [one, two] = ["refs/squad/runs/a/1", "refs/squad/runs/a/2"];
+    assert_eq!(refs, [one, "refs/tags/old", "refs/heads/main", two, "refs/tags/new"], "{output}");
     assert_eq!(git["commits"].as_array().map(Vec::len), Some(1), "{output}");
 }
 
@@ -432,7 +487,7 @@ fn a_command_that_was_refused_before_a_kill_is_none_that_failed() {
 fn what_squad_itself_writes_is_no_agents() {
     let decide = &["decisions", "add", "Money is stored as integer cents"][..];
     for (squad, class) in [(decide, "other_run"), (&["agents", "retire", "bob"], "yours")] {
-        for step in ["{ wait = \"900ms\" }".to_owned(), format!("{{ run = \"{WAITING}; echo x > a.txt\" }}")] {
+        for step in ["{ wait = \"2s\" }".to_owned(), format!("{{ run = \"{WAITING}; echo x > a.txt\" }}")] {
             let repo = TestRepo::with_small_team();
             let (output, _) = meanwhile(&repo, &turn("ada", &step), &[&ALLOWED[1..], &["Add it"]].concat(), || {
                 let output = repo.squad(squad);

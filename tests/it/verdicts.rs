@@ -282,6 +282,7 @@ fn a_rejection_stands_as_long_as_a_branch_has_what_was_rejected() {
         (done("git branch -D side; echo revised > side.txt"), 0),
         (done("git branch -m side better"), 1),
         (done("git update-ref refs/squad/aside/side side; git branch -D side"), 1),
+        (done("git update-ref refs/squad/runs/a/1 side; git branch -D side"), 1),
     ] {
         let script = [
             turn("ada", &commits_aside("fn on_the_side() {}")),

@@ -7,10 +7,10 @@ use super::{
     super::{
         commit::{self, Identity},
         error::Error,
-        ledger::REFERENCE,
         ledger_tree::TreeReader,
         objects::NewObjects,
         pack::KeptPack,
+        references::REFERENCE,
         scrub,
         tree_edit::{Insertion, TreeEdit},
         union::{count_missing, missing},
@@ -94,6 +94,7 @@ impl Remote<'_> {
         if delivery == PushResult::Done
             && let Some(copy) = self.local_copy(reference)
         {
+            self.repository.references().announce(&[(copy.clone(), Some(sent.to_string()))]);
             self.repository.call(&["update-ref", &copy, &sent.to_string()]).succeed()?;
         }
         Ok(delivery)

@@ -268,7 +268,7 @@ fn what_changes_in_the_repository_itself_is_named() {
         act(&world);
         let repository = world.repository();
         let second = take(&repository, 2, Some(&first));
-        let changes = repository.git_changes(first.state().unwrap(), second.state().unwrap()).unwrap();
+        let changes = repository.git_changes(first.state().unwrap(), second.state().unwrap(), |_| true).unwrap();
         assert_eq!((&changes.config[..], &changes.hooks[..]), (&owned(config)[..], &owned(hooks)[..]), "{number}");
     }
 }

@@ -15,13 +15,14 @@ use super::status::{Entry, Status};
 use crate::git::{
     error::Error,
     mode::is_executable,
+    own_writes::RefWrite,
     references::{Target, Values, is_own},
     repository::Repository,
 };
 use crate::model::{GitChanges, IntoMap, IntoSet, RefChange};
 
 /// Refs whose commits others made: only their names are reported.
-const REMOTES: &str = "refs/remotes/";
+const REMOTES: [&str; 2] = ["refs/remotes/", "refs/squad/remotes/"];
 /// Its commits are git's own.
 const STASH: &str = "refs/stash";
 /// At most this many new commits are listed.
@@ -38,6 +39,9 @@ pub(crate) struct RepositoryState {
     /// A ref, or the id of a commit.
     head: String,
     loose: BTreeMap<String, String>,
+    /// Loose refs in squad's folders. `None`: unknown.
+    #[serde(default)]
+    own: Option<BTreeMap<String, String>>,
     /// There may be very many, which rarely change, so they are not kept. `None`: unknown.
     #[serde(skip)]
     packed: Option<Arc<BTreeMap<String, String>>>,
@@ -94,7 +98,9 @@ impl RepositoryState {
         let packed_stamp = stamp(&repository.common_dir().join("packed-refs"));
         let known = previous.filter(|known| known.packed_stamp.is_some() && known.packed_stamp == packed_stamp);
         let known = known.and_then(|known| known.packed.clone());
-        let Values { loose, packed } = repository.references().values(is_own, known.is_none())?;
+        let Values { loose, packed } = repository.references().values(known.is_none())?;
+        let (own, loose) = loose.into_iter().partition(|(name, _)| is_own(name));
+        let own = Some(own);
         let packed = Some(known.unwrap_or_else(|| Arc::new(packed)));
         let config = repository.own_config();
         let same = previous.filter(|known| known.config == config).and_then(|known| known.attribute_files.clone());
@@ -108,6 +114,7 @@ impl RepositoryState {
         Ok(Self {
             head,
             loose,
+            own,
             packed,
             packed_stamp,
             index_stamp,
@@ -120,8 +127,12 @@ impl RepositoryState {
         })
     }
 
+    fn loose(&self, name: &str) -> Option<&String> {
+        self.loose.get(name).or_else(|| self.own.as_ref()?.get(name))
+    }
+
     fn value(&self, name: &str) -> Option<&String> {
-        self.loose.get(name).or_else(|| self.packed.as_ref()?.get(name))
+        self.loose(name).or_else(|| self.packed.as_ref()?.get(name))
     }
 
     /// The refs that differ, with `HEAD`.
@@ -129,18 +140,22 @@ impl RepositoryState {
         let change = |name: &str, from: Option<&String>, to: Option<&String>| {
             (from != to).then(|| RefChange { name: name.to_owned(), from: from.cloned(), to: to.cloned() })
         };
-        let mut names: BTreeSet<&String> = self.loose.keys().chain(later.loose.keys()).into_set();
+        let own = [&self.own, &later.own].into_iter().flatten().flat_map(BTreeMap::keys);
+        let mut names: BTreeSet<&String> = self.loose.keys().chain(later.loose.keys()).chain(own).into_set();
         match (&self.packed, &later.packed) {
             (Some(before), Some(now)) if Arc::ptr_eq(before, now) => {}
             (Some(before), Some(now)) => names.extend(before.keys().chain(now.keys())),
             // A ref may have been packed before.
-            _ if self.packed_stamp != later.packed_stamp => names.retain(|name| self.loose.contains_key(*name)),
+            _ if self.packed_stamp != later.packed_stamp => names.retain(|name| self.loose(name).is_some()),
             _ => {}
+        }
+        if self.own.is_none() {
+            names.retain(|name| !is_own(name));
         }
         // The same file holds the same refs.
         let is_same_file = self.packed_stamp == later.packed_stamp;
         let packed = self.packed.as_ref().or(later.packed.as_ref().filter(|_| is_same_file));
-        let before = |name: &String| self.loose.get(name).or_else(|| packed?.get(name));
+        let before = |name: &String| self.loose(name).or_else(|| packed?.get(name));
         let head = change("HEAD", Some(&self.head), Some(&later.head));
         let refs = names.into_iter().filter_map(|name| change(name, before(name), later.value(name)));
         head.into_iter().chain(refs).collect()
@@ -148,9 +163,15 @@ impl RepositoryState {
 }
 
 impl Repository {
-    /// What somebody did to the repository between two states.
-    pub(crate) fn git_changes(&self, from: &RepositoryState, to: &RepositoryState) -> Result<GitChanges, Error> {
-        let refs = from.moved(to);
+    /// What somebody did to the repository between two states. `is_squads`: squad wrote this ref.
+    pub(crate) fn git_changes(
+        &self,
+        from: &RepositoryState,
+        to: &RepositoryState,
+        is_squads: impl Fn(&RefWrite) -> bool,
+    ) -> Result<GitChanges, Error> {
+        let mut refs = from.moved(to);
+        refs.retain(|moved| !is_own(&moved.name) || !is_squads(&(moved.name.clone(), moved.to.clone())));
         let mut commits = if refs.is_empty() { Vec::new() } else { self.new_commits(&refs, from, to)? };
         let has_more_commits = commits.len() > COMMITS;
         commits.truncate(COMMITS);
@@ -181,7 +202,7 @@ impl Repository {
         from: &RepositoryState,
         to: &RepositoryState,
     ) -> Result<Vec<String>, Error> {
-        let is_remote = |name: &str| name.starts_with(REMOTES);
+        let is_remote = |name: &str| REMOTES.iter().any(|remotes| name.starts_with(remotes));
         let is_id = |value: &&String| !value.starts_with("ref");
         let tips = refs
             .iter()
@@ -198,7 +219,9 @@ impl Repository {
             .filter(|(name, _)| is_remote(name));
         let packed = from.packed.as_ref().or(to.packed.as_ref()).into_iter().flat_map(|packed| packed.values());
         let before = from.loose.values().chain(packed).chain([&from.head]);
-        let known = before.chain(remotes.map(|(_, id)| id)).filter(is_id);
+        // What squad's refs led to are squad's commits.
+        let moved = refs.iter().filter_map(|moved| moved.from.as_ref());
+        let known = before.chain(remotes.map(|(_, id)| id)).chain(moved).filter(is_id);
         let input: String =
             tips.iter().map(|tip| format!("{tip}\n")).chain(known.map(|id| format!("^{id}\n"))).collect();
         // A ref may lead to an object that is gone.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::git::{OwnWrite, Repository};
+use crate::git::{OwnWrite, RefWrite, Repository};
 use crate::model::{ChangeKind, GitChanges, OtherRuns, Slug, from_json, to_json};
 use crate::ops::run::lease::{self, RunFiles};
 use crate::pool::Action;
@@ -27,6 +27,8 @@ enum Line {
     Write(Slug, String, String),
     /// By any squad, in any work tree.
     Squad(OwnWrite),
+    /// In squad's folders of refs, by any squad.
+    Refs(Vec<RefWrite>),
 }
 
 /// The actions of this run, and of the others in its work tree.
@@ -44,7 +46,8 @@ struct State {
     others: BTreeMap<PathBuf, Other>,
     /// What others have done since it was last asked for.
     since: OtherRuns,
-    /// All commits that squad has made, with those that their branches led to before, and files that it has written.
+    /// All commits that squad has made, with those that their branches led to before, and files and refs that it has
+    /// written.
     squads: Squads,
 }
 
@@ -52,6 +55,7 @@ struct State {
 struct Squads {
     commits: BTreeMap<String, Option<String>>,
     files: BTreeSet<String>,
+    refs: BTreeSet<RefWrite>,
 }
 
 /// Another run's file, as far as it is read.
@@ -108,6 +112,13 @@ impl Actions {
         let mut state = self.state.lock();
         let now = self.read(&mut state);
         (std::mem::take(&mut state.since), now)
+    }
+
+    /// Whether squad itself has made a ref of its own lead there.
+    pub(super) fn is_squads(&self, write: &RefWrite) -> bool {
+        let mut state = self.state.lock();
+        self.read(&mut state);
+        state.squads.refs.contains(write)
     }
 
     /// Leaves out what squad itself did.
@@ -223,6 +234,7 @@ impl Other {
                         }
                     }
                 }
+                Ok(Line::Refs(writes)) => squads.refs.extend(writes),
                 // Written by a later squad.
                 Err(_) => {}
             }

@@ -184,7 +184,7 @@ impl Executor<'_> {
                     self.complain("agents made more commits than the reviewer is shown");
                 }
                 let diff = self.readable(self.project.repository.diff_of_commits(&commits));
-                (tree.diff(shown).await + &diff, self.contents_aside(&commits))
+                (tree.diff(shown).await + &diff, self.contents_aside(&commits, all))
             }
             (None, None) => Default::default(),
         };
@@ -255,7 +255,7 @@ impl Executor<'_> {
             let of_author = agents_changes(work).filter(|(_, authors)| authors.contains(&author));
             let mut files: BTreeSet<String> = of_author.map(|(change, _)| change.path.clone()).into_set();
             let committed = work.iter().filter(|work| work.agent == *author).flat_map(commits_of);
-            files.extend(self.contents_aside(&self.aside(committed)).into_keys());
+            files.extend(self.contents_aside(&self.aside(committed), work).into_keys());
             let lockout = EventKind::Lockout { reviewer: reviewer.slug.clone(), files: files.into_iter().collect() };
             self.workers.at(position).reports.tell(Some(author), lockout);
         }
@@ -279,10 +279,11 @@ impl Executor<'_> {
         commits
     }
 
-    /// What files hold on branches that have these commits.
-    fn contents_aside(&self, commits: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<Content>> {
+    /// What files hold on branches, and on refs that this work moved, that have these commits.
+    fn contents_aside(&self, commits: &BTreeSet<String>, work: &[Work]) -> BTreeMap<String, BTreeSet<Content>> {
         let repository = &self.project.repository;
-        let read = || repository.contents_aside(commits, repository.head()?.commit.as_deref());
+        let moved = work.iter().flat_map(|work| work.git.refs()).cloned().into_set();
+        let read = || repository.contents_aside(commits, &moved, repository.head()?.commit.as_deref());
         if commits.is_empty() { BTreeMap::new() } else { self.readable(read()) }
     }
 
@@ -358,7 +359,7 @@ impl Executor<'_> {
         let others = self.changed_by_others().await;
         let now = self.contents(&judged.files).await;
         let is_same = |(path, content): (&String, &Content)| now.get(path).is_none_or(|now| now == content);
-        if self.contents_aside(&self.commits_aside(&submission.all)) != judged.aside {
+        if self.contents_aside(&self.commits_aside(&submission.all), &submission.all) != judged.aside {
             return false;
         }
         let mut changed = changed_by(&submission.all).chain(&others);

@@ -104,7 +104,8 @@ impl RunRepository for RunSnapshots {
         }
         match (from.state(), to.state()) {
             (Some(from), Some(to)) if from != to => {
-                let changes = self.repository.git_changes(from, to).map_err(|error| error.to_string())?;
+                let changes = self.repository.git_changes(from, to, |write| self.actions.is_squads(write));
+                let changes = changes.map_err(|error| error.to_string())?;
                 Ok(self.actions.without_squads(changes))
             }
             _ => Ok(GitChanges::default()),
