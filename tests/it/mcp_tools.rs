@@ -173,17 +173,28 @@ fn wrong_values_in_the_environment_and_engines_that_are_not_installed_are_shown(
     assert_eq!(repo.squad(&["mcp", "--check", "--engine", "bare", "--permissions", "allow"]).code, 0);
     // It may be installed while the server runs.
     let mut client = McpClient::greeted(&repo, "2025-06-18", &["--engine", "claude"]);
-    // Nobody starts, as with everything else that is wrong with a member.
-    let members = json!([
+    let mut members = json!([
         {"roleId": "ada", "task": "Look."},
         {"roleId": "ada", "task": "Look.", "engine": "rehearsal"},
         {"roleId": "bob", "task": "Look.", "engine": "gemini"},
     ]);
+    let found = client.structured("start_squad_members", json!({"members": members}));
+    let member = |index: usize, key: &str| found["members"][index][key].as_str().unwrap_or_default();
+    let ends: Vec<&str> = (0..3).map(|index| member(index, "status")).collect();
+    assert_eq!(ends, ["error", "completed", "error"], "{found}");
+    assert!(member(0, "reason").starts_with("claude is not installed"), "{found}");
+    assert!(member(0, "reason").contains("install it: "), "{found}");
+    assert!(member(2, "reason").starts_with("gemini is not installed"), "{found}");
+    // A wrong argument, or nobody who could work, starts nobody.
+    members[1]["engine"] = json!("nothing");
+    let said = client.refused("start_squad_members", json!({"members": members}));
+    assert!(said.lines().count() == 2 && said.contains("\n- members[1]: there is no engine `nothing`"), "{said}");
+    members[1]["engine"] = json!("claude");
     let said = client.refused("start_squad_members", json!({"members": members}));
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!((lines.len(), lines[0]), (3, "no member was started:"), "{said}");
+    assert_eq!((lines.len(), lines[0]), (4, "no member was started:"), "{said}");
     assert!(lines[1].starts_with("- members[0]: claude is not installed") && lines[1].contains("; install it: "));
-    assert!(lines[2].starts_with("- members[2]: gemini is not installed"), "{said}");
+    assert!(lines[3].starts_with("- members[2]: gemini is not installed"), "{said}");
 }
 
 #[test]

@@ -131,12 +131,14 @@ fn each_engine_gets_the_whole_diff_and_one_that_is_not_there_stops_no_other() {
     let output = output.expect("it runs");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
-    assert!(err.contains("gemini does not review: gemini is not installed"), "{err}");
     let said: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(
-        said["verdicts"],
-        json!([{"role": "reviewer-codex-print", "engine": "codex-print", "verdict": "approved"}])
+        said["verdicts"][0],
+        json!({"role": "reviewer-codex-print", "engine": "codex-print", "verdict": "approved"})
     );
+    let absent = &said["verdicts"][1];
+    assert_eq!((&absent["engine"], &absent["verdict"]), (&json!("gemini"), &json!("none")), "{said}");
+    assert!(absent["reason"].as_str().expect("a reason").starts_with("gemini is not installed"), "{said}");
     let told = fs::read_to_string(folder.path().join("codex.told")).expect("it was told something");
     for part in [
         "-    return sum(items)\n+    return sum(items) * 1.1\n",

@@ -20,6 +20,7 @@ use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::sync::choose;
 use crate::ops::run::own_commands::program;
+use crate::ops::team::engines;
 use crate::ops::team::workspace::git_environment;
 use crate::pool::{Permit, Permits, Priority};
 use crate::program::Programs;
@@ -116,8 +117,7 @@ pub(super) fn hosts_of<'s>(project: &'s Project, agent: &Slug) -> Result<Option<
     let settings = &project.settings;
     let Some(member) = project.team.member(agent) else { return Ok(None) };
     let Some(named) = settings.host_of(&member.names()) else { return Ok(None) };
-    let chartered = project.team.charters.get(agent).and_then(|charter| charter.engine.as_deref());
-    let engine = settings.engine_of(&member.names(), chartered);
+    let engine = engines::of_agent(project, agent);
     let engine = engine.as_ref().unwrap_or(&settings.engine.name);
     let all = settings.hosts_named(named);
     let has = |host: &&str| {

@@ -11,7 +11,7 @@ use crate::engine::command::{self, Profile};
 use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, remote, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Claim, IntoMap, IntoSet, Member, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
+use crate::model::{Claim, IntoMap, IntoSet, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
 use crate::ops::team::proofs::{self, KnownProofs, Started};
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
@@ -368,17 +368,19 @@ pub(crate) fn require_installed(env: &Env, project: &Project, run: &RunId, plan:
 fn needed(project: &Project, plan: &Plan) -> BTreeSet<Option<String>> {
     let settings = &project.settings;
     let members = plan.agents.iter().chain(plan.reviewers()).filter_map(|slug| project.team.member(slug));
-    let engine_of = |member: &Member| {
-        let chartered = project.team.charters.get(&member.slug).and_then(|charter| charter.engine.as_deref());
-        settings.engine_of(&member.names(), chartered)
-    };
     // Others work with an engine of another machine.
     let here = members.filter(|member| settings.host_of(&member.names()).is_none());
-    let mut needed: BTreeSet<Option<String>> = here.map(engine_of).into_set();
+    let mut needed: BTreeSet<Option<String>> = here.map(|member| of_agent(project, &member.slug)).into_set();
     if plan.kind != PlanKind::Agents || plan.agents.len() != 1 {
         needed.insert(settings.engine_of(&[Slug::COORDINATOR.to_owned()], None));
     }
     needed
+}
+
+/// The engine that is named for an agent; `None`: the run's engine.
+pub(crate) fn of_agent(project: &Project, agent: &Slug) -> Option<String> {
+    let chartered = project.team.charters.get(agent).and_then(|charter| charter.engine.as_deref());
+    project.settings.engine_of(&project.team.member(agent)?.names(), chartered)
 }
 
 /// An engine that failed to start, so that the run cannot begin.

@@ -1,7 +1,6 @@
-//! Checks the arguments of `start_squad_members` completely before any member starts, and reports every problem.
+//! Checks the arguments of `start_squad_members` completely before any member starts, and reports every problem. An engine
+//! that cannot work here is none, as long as others can: that member fails, and says why.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -11,9 +10,9 @@ use super::Options;
 use crate::env::{Env, ProjectPath};
 use crate::model::{GivenMember, RunId, Slug, first_line, printable, seconds};
 use crate::ops::Project;
-use crate::ops::run::members::{RunResult, user_of};
+use crate::ops::run::members::{RunResult, require_engine, user_of};
 use crate::ops::run::order::NamedMember;
-use crate::ops::team::engines::{self, is_known};
+use crate::ops::team::engines::is_known;
 use crate::ops::team::roles::Roles;
 use crate::pool::run_of_session;
 
@@ -54,18 +53,24 @@ pub(super) fn check(
     options: &Options,
     asked: &StartMembers,
 ) -> Result<Vec<NamedMember>, Vec<String>> {
-    let checker = Checker { env, project, roles, options, engines: RefCell::default() };
+    let checker = Checker { project, roles, options };
     let (mut named, mut problems) = (Vec::new(), Vec::new());
+    let of_member = |index: usize, reason: &str| format!("members[{index}]: {}", printable(reason));
     for (index, member) in asked.members.iter().enumerate() {
         let id = member_id(&member.role_id, &named);
         let mut wrong = Vec::new();
         named.push(checker.member(member, id, &mut wrong));
-        problems.extend(wrong.iter().map(|reason| format!("members[{index}]: {}", printable(reason))));
+        problems.extend(wrong.iter().map(|reason| of_member(index, reason)));
     }
     let chats: Vec<&String> = named.iter().filter_map(|member| member.given.chat.as_ref()).collect();
     let twice = chats.iter().enumerate().find(|(index, chat)| chats[..*index].contains(chat));
     problems.extend(twice.map(|(_, chat)| format!("chatId `{}` is used twice", printable(chat))));
-    if problems.is_empty() { Ok(named) } else { Err(problems) }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    require_engine(env, project, &named, options.described.as_ref(), options.permissions)
+        .map_err(|reasons| (0..).zip(&reasons).map(|(index, reason)| of_member(index, reason)).collect::<Vec<_>>())?;
+    Ok(named)
 }
 
 /// The role's name, numbered if several members have this role.
@@ -79,12 +84,9 @@ fn member_id(role: &str, others: &[NamedMember]) -> Slug {
 }
 
 struct Checker<'a> {
-    env: &'a Env,
     project: &'a Project,
     roles: &'a Roles,
     options: &'a Options,
-    /// Why an engine cannot work here, for each that was asked about: many members usually have the same one.
-    engines: RefCell<BTreeMap<Option<String>, Option<String>>>,
 }
 
 impl Checker<'_> {
@@ -116,8 +118,6 @@ impl Checker<'_> {
         if let Some(engine) = engine.filter(|engine| !is_known(engine, &self.project.settings)) {
             let engine = brief(engine);
             wrong.push(format!("there is no engine `{engine}`; `squad engines` lists those there are"));
-        } else if let Some(error) = self.engine_error(engine, role.and_then(|role| role.agent.as_ref())) {
-            wrong.push(error);
         }
         let given = GivenMember {
             id,
@@ -132,21 +132,6 @@ impl Checker<'_> {
         };
         let name = role.map_or_else(|| member.role_id.clone(), |role| role.name.clone());
         NamedMember { given, name, body, agent: role.and_then(|role| role.agent.clone()) }
-    }
-
-    /// Why the engine that the member would get cannot work here, as far as that is known without starting it.
-    fn engine_error(&self, given: Option<&String>, agent: Option<&Slug>) -> Option<String> {
-        let team = &self.project.team;
-        let own = agent.and_then(|agent| {
-            let chartered = team.charters.get(agent).and_then(|charter| charter.engine.as_deref());
-            self.project.settings.engine_of(&team.member(agent)?.names(), chartered)
-        });
-        let (described, permissions) = (self.options.described.as_ref(), self.options.permissions);
-        let check = |name: &Option<String>| {
-            let usable = engines::require_usable(self.env, self.project, name.as_deref(), described, permissions);
-            usable.err().map(|error| error.with_hint())
-        };
-        self.engines.borrow_mut().entry(given.cloned().or(own)).or_insert_with_key(check).clone()
     }
 
     /// The member's working directory, with links resolved.

@@ -16,6 +16,6 @@ mod shape;
 
 pub(crate) use chats::user_of;
 pub(in crate::ops) use perform::plan;
-pub(crate) use place::require_sound;
+pub(crate) use place::{require_engine, require_sound};
 pub(crate) use results::{MemberResult, RunResult, is_live};
 pub(crate) use runner::{Runner, StartedRun, carry, described};

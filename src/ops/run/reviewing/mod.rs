@@ -6,7 +6,7 @@ pub(in crate::ops::run) mod cross;
 mod diff;
 mod findings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{GivenMember, Outcome, Slug, Sort, first_line, list, printable, seconds};
 use crate::ops::Project;
-use crate::ops::run::members::{MemberResult, RunResult};
+use crate::ops::run::members::{MemberResult, RunResult, require_engine};
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{NamedMember, Order};
 use crate::ops::team::engines;
@@ -59,7 +59,7 @@ pub(crate) struct Asked {
 pub(crate) struct Prepared {
     pub(crate) title: String,
     pub(crate) members: Vec<NamedMember>,
-    /// What is not as it was asked for: an engine that is not ready, a team without a reviewer.
+    /// What is not as it was asked for: a team without a reviewer, a diff that is not whole.
     pub(crate) notes: Vec<String>,
 }
 
@@ -118,20 +118,6 @@ pub(crate) fn prepare(
     if on.is_empty() {
         on.push(None);
     }
-    let mut refused = None;
-    on.retain(|engine| {
-        let usable = engines::require_usable(env, project, engine.as_deref(), described, Permissions::Deny);
-        let why = usable.err().map(|error| error.with_hint());
-        if let (Some(why), Some(engine)) = (&why, engine) {
-            notes.push(format!("{engine} does not review: {why}"));
-        }
-        let is_usable = why.is_none();
-        refused = refused.take().or(why);
-        is_usable
-    });
-    if let Some(why) = refused.filter(|_| on.is_empty()) {
-        return Err(Failure::new(FailureKind::Engine, format!("nobody can review: {why}")));
-    }
     let diff = Diff::read(env, project, &asked.range)?;
     if !diff.left_out.is_empty() {
         notes.push(format!("the diff is too long to be shown whole; left out: {}", list(diff.left_out.iter().take(5))));
@@ -162,6 +148,10 @@ pub(crate) fn prepare(
     if members.len() > MOST_REVIEWERS {
         return Err(Failure::usage(format!("{} reviewers are too many: at most {MOST_REVIEWERS}", members.len())));
     }
+    require_engine(env, project, &members, described, Permissions::Deny).map_err(|reasons| {
+        let why: Vec<String> = reasons.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+        Failure::new(FailureKind::Engine, format!("nobody can review: {}", why.join("; ")))
+    })?;
     if asked.cross {
         second_round(&mut members);
     }
