@@ -1,8 +1,10 @@
 //! MCP servers of the user's own, as the real CLI starts them.
 
-use std::path::Path;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{World, call, creed, plays};
 
@@ -130,7 +132,7 @@ fn a_silent_server_is_named_and_the_others_are_used() {
     ended.assert_status(0, "completed", &json!({ "ada": "completed" }));
     assert!(world.requests_with(creed("ada"))[1].contains("high tide at noon"), "{ended}");
     let errors = ended.of("session.error");
-    let is_named = |event: &&serde_json::Value| event["reason"].to_string().contains("the MCP server `silent`");
+    let is_named = |event: &&Value| event["reason"].to_string().contains("the MCP server `silent`");
     assert!(errors.iter().any(|event| is_named(&event)), "{ended}");
     assert_eq!(world.processes(), [], "{ended}");
 }
@@ -182,4 +184,81 @@ fn an_endpoint_of_ones_own_says_how_much_it_takes() {
     );
     world.repo.write("../home/config/squad/config.toml", &provider);
     assert_eq!(limit(run(&world, &[])), 32_000);
+}
+
+/// MCP servers at `https`, with a certificate of their own.
+struct Servers {
+    child: Child,
+    certificate: PathBuf,
+    ports: Vec<String>,
+}
+
+impl Servers {
+    fn start(folder: &Path, behaviours: &[&str]) -> Self {
+        let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+        let mut command = Command::new("openssl");
+        command.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
+        command.args(["-addext", "subjectAltName=IP:127.0.0.1", "-out"]).arg(&certificate).arg("-keyout").arg(&key);
+        let made = command.output().expect("openssl");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let mut command = Command::new("python3");
+        command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/mcp_server.py")).arg(folder);
+        let mut child = command.args(behaviours).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("ports");
+        Self { child, certificate, ports: line.split_whitespace().map(str::to_owned).collect() }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // Without its input it ends.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Each way not to be of use, of a server at `https`, beside one that is: it is named with the reason by `engines`, by
+/// `doctor` and in a run, which goes on with the other's tools.
+#[test]
+fn a_server_at_https_that_is_of_no_use_is_named_and_the_others_are_used() {
+    let cases = [
+        ("silent", "it did not answer within 10 s"),
+        ("mute", "it did not answer within 10 s"),
+        ("401", "it answers 401 Unauthorized"),
+        ("403", "403 Forbidden"),
+        ("500", "500 Internal Server Error"),
+    ];
+    let mut world = World::new(|_| [plays("ada", &["say:I looked."])]);
+    // Where the sandbox shows it.
+    let folder = world.repo.root().join("certificate");
+    std::fs::create_dir(&folder).expect("a folder");
+    let behaviours: Vec<&str> = std::iter::once("tools").chain(cases.map(|(behaviour, _)| behaviour)).collect();
+    let servers = Servers::start(&folder, &behaviours);
+    let certificate = servers.certificate.display().to_string();
+    world.repo.variables.insert("NODE_EXTRA_CA_CERTS".to_owned(), certificate);
+    let table = |(name, port): (&&str, &String)| {
+        format!(
+            "[mcp.servers.\"s{name}\"]\nurl = \"https://127.0.0.1:{port}/mcp\"\nheaders = {{ X-Key = \"{KEY}\" }}\n"
+        )
+    };
+    let user: String = behaviours.iter().zip(&servers.ports).map(table).collect();
+    world.repo.write("../home/config/squad/config.toml", &user);
+    let ended = run(&world, &["--permissions", "allow"]);
+    ended.assert_status(0, "completed", &json!({ "ada": "completed" }));
+    let request = world.requests_with(creed("ada")).remove(0);
+    assert!(request.contains("\"stools-tide\""), "{ended}");
+    let told: Vec<String> = ended.of("session.error").iter().map(|event| event["reason"].to_string()).collect();
+    let engines: Value = serde_json::from_str(&world.run(&["engines", "copilot", "--json"]).out).expect("JSON");
+    let listed = &engines["engines"][0]["servers"];
+    let doctor = world.run(&["doctor"]);
+    for (name, why) in cases {
+        let is_it = |text: &str| text.contains(&format!("`s{name}`")) && text.contains(why);
+        assert_eq!(told.iter().filter(|text| is_it(text)).count(), 1, "{name}: {told:#?}");
+        let listed = listed[format!("s{name}")].as_str().unwrap_or_default();
+        assert!(listed.contains(why), "{name}: {engines}");
+        assert!(doctor.out.lines().chain(doctor.err.lines()).any(is_it), "{name}: {doctor}");
+    }
+    assert!(listed["stools"].is_null() && !doctor.out.contains("`stools`"), "{engines} {doctor}");
+    assert_eq!(world.processes(), [], "{ended}");
 }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{
-    AssistantMessage, AutoModeSwitch, Compaction, ErrorMessage, Event, ExternalTool, HookCall, Idle, McpServerState,
-    McpServersLoaded, MessageDelta, ModelCallFailure, ModelUsage, OpenParams, SessionError, ToolComplete, ToolStart,
-    Truncation, TurnRetry, UsageInfo, UserInput,
+    AssistantMessage, AutoModeSwitch, Compaction, ErrorMessage, Event, ExternalTool, HookCall, Idle, McpServersLoaded,
+    MessageDelta, ModelCallFailure, ModelUsage, OpenParams, SessionError, ToolComplete, ToolStart, Truncation,
+    TurnRetry, UsageInfo, UserInput,
 };
 
 use crate::engine::writes::writes;
@@ -302,10 +302,10 @@ impl Conversation {
 
     /// A server that failed to start is only a warning; its tools are missing.
     fn servers_started(&self, loaded: McpServersLoaded) {
-        for McpServerState { name, error, .. } in loaded.servers.into_iter().filter(|server| server.status == "failed")
-        {
-            let error = error.unwrap_or_else(|| "it does not say why".to_owned());
-            self.report(Fact::Warning(format!("the MCP server `{name}` cannot be used: {error}")));
+        for server in loaded.servers {
+            if let Some(problem) = server.problem() {
+                self.report(Fact::Warning(format!("the MCP server `{}` cannot be used: {problem}", server.name)));
+            }
         }
     }
 

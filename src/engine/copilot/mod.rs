@@ -42,12 +42,12 @@ pub(in crate::engine) use locate::version_key;
 pub(crate) use options::{Home, McpOffer, McpServer, McpServers, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use profile::{DEFAULT_IDENTITY, NOTIFICATIONS};
 pub(crate) use server::{Identity, PROTOCOL};
-pub(crate) use servers::unusable as unusable_servers;
 pub(crate) use session::Session;
 pub(in crate::engine) use session::is_format_refusal;
 pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;
+use self::servers::Unusable;
 use super::{Adapter, EngineError, Opening};
 use crate::engine::spawn;
 use crate::model::{AvailableModels, ConnectionState, SandboxLevel};
@@ -85,12 +85,17 @@ impl Copilot {
         Ok(Self { server, stop, watcher: spawn(watcher) })
     }
 
-    /// Starts the CLI to inspect it, and ends it again. Unlike [`Copilot::start`], needs no login.
-    pub(crate) async fn probe(options: &Options) -> Result<Probe, EngineError> {
-        let running = start_and_check(options).await?;
+    /// Starts the CLI to inspect it and the MCP servers, and ends it again. Unlike [`Copilot::start`], needs no login.
+    pub(crate) async fn probe(options: &Options) -> (Result<Probe, EngineError>, Unusable) {
+        let running = match start_and_check(options).await {
+            Ok(running) => running,
+            Err(error) => return (Err(error), servers::unusable(options).await),
+        };
         let models = server::models(&running.connection, options.timeouts.request).await;
+        let unusable = servers::tried_with(&running.connection, options).await;
         running.process.end(&running.connection, options.timeouts.grace).await;
-        Ok(Probe { program: running.program.path().to_owned(), identity: running.identity, models })
+        let program = running.program.path().to_owned();
+        (Ok(Probe { program, identity: running.identity, models }), unusable)
     }
 
     pub(crate) fn version(&self) -> String {

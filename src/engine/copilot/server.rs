@@ -203,7 +203,13 @@ impl Server {
 
     /// The MCP servers of an agent that can be used, and why its others cannot.
     pub(crate) async fn mcp_servers(&self, agent: &Slug) -> (McpServers, Unusable) {
-        let all = self.unusable_servers.get_or_init(|| servers::unusable(&self.options)).await;
+        let tried = async {
+            match self.connection().await {
+                Ok(connection) => servers::tried_with(&connection, &self.options).await,
+                Err(_) => servers::unusable(&self.options).await,
+            }
+        };
+        let all = self.unusable_servers.get_or_init(|| tried).await;
         let mut usable = self.options.mcp_servers.clone();
         usable.retain(|_, server| server.is_for(agent));
         let unusable = all.iter().filter(|(name, _)| usable.contains_key(*name));

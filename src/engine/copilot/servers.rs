@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Uri};
@@ -14,9 +15,11 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::options::{McpServer, Options};
+use super::wire::{McpServerState, McpServersLoaded, lenient, server_trial};
+use crate::engine::connection::{CallError, Connection};
 use crate::engine::process_group::ProcessGroup;
 use crate::program::{Program, Programs};
 
@@ -52,6 +55,48 @@ pub(crate) async fn unusable(options: &Options) -> Unusable {
         });
     }
     tries.join_all().await.into_iter().flatten().collect()
+}
+
+/// Between two looks at a server that the CLI starts.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Tries all servers as squad can, and has the CLI start each of those at addresses that are left in a session of its own:
+/// at `https`, and of what a server says with a status, only the CLI knows.
+pub(super) async fn tried_with(connection: &Arc<Connection>, options: &Options) -> Unusable {
+    let mut unusable = unusable(options).await;
+    let mut tries = JoinSet::new();
+    let at_addresses = options.mcp_servers.iter().filter(|(_, server)| !matches!(server, McpServer::Local { .. }));
+    for (number, (name, server)) in at_addresses.filter(|(name, _)| !unusable.contains_key(*name)).enumerate() {
+        // A session with an agent is opened once all its servers have answered; this one at once.
+        let session = format!("squad-server-{number}-{}", options.run);
+        let params = server_trial(&session, (name, server), &options.directory, options.provider.as_ref());
+        let (name, connection, timeouts) = (name.clone(), Arc::clone(connection), options.timeouts);
+        tries.spawn(async move {
+            let id = json!({ "sessionId": session });
+            let started = async {
+                connection.request("session.create", &params, timeouts.open).await?;
+                loop {
+                    let listed = connection.request("session.mcp.list", &id, timeouts.server).await?;
+                    let McpServersLoaded { servers } = lenient(listed);
+                    // One that wants a login is tried twice.
+                    if !servers.iter().any(McpServerState::is_starting) {
+                        return Ok(servers.iter().find_map(McpServerState::problem));
+                    }
+                    sleep(AGAIN).await;
+                }
+            };
+            let why = match timeout(timeouts.server, started).await {
+                Ok(Ok(why)) => why,
+                Err(_) | Ok(Err(CallError::TimedOut(_))) => Some(silence(timeouts.server)),
+                // An older CLI, or one without a login: nothing is known.
+                Ok(Err(CallError::Refused { .. } | CallError::Closed(_))) => None,
+            };
+            let _ = connection.request("session.delete", &id, timeouts.request).await;
+            why.map(|why| (name, why))
+        });
+    }
+    unusable.extend(tries.join_all().await.into_iter().flatten());
+    unusable
 }
 
 /// The program of a local server, or why there is none. A whole path is the user's own choice.
@@ -121,7 +166,8 @@ async fn ask_program(mut command: Command, limit: Duration) -> Result<(), String
 /// Bytes of a server's output that are read for its answers.
 const MOST: usize = 1 << 20;
 
-/// Whether a server at an address answers as far as the list of its tools. Of `https`, whether there is anybody.
+/// Whether a server at an address answers as far as the list of its tools. Of `https`, whether there is anybody: the rest
+/// is for the CLI to say.
 async fn ask_address(url: &str, headers: &Headers, is_stream: bool) -> Result<(), String> {
     let address: Uri = url.parse().map_err(|error| format!("its url cannot be read: {error}"))?;
     match address.scheme_str() {

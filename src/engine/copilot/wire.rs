@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::options::{McpServers, Provider, ProviderKind, WireApi};
+use super::options::{McpServer, McpServers, Provider, ProviderKind, WireApi};
 use super::profile::{self, SystemMessage};
 use crate::engine::{Opening, ToolSpec};
 use crate::model::{Billed, ContextSize, Tier, ToolChoice, Usage};
@@ -64,7 +65,7 @@ pub(crate) struct OpenParams {
     enable_file_hooks: bool,
     /// The user's own servers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    mcp_servers: McpServers,
+    pub(crate) mcp_servers: McpServers,
     infinite_sessions: InfiniteSessions,
 }
 
@@ -441,7 +442,7 @@ pub(crate) struct AutoModeSwitch {
     pub(crate) retry_after_seconds: Option<u64>,
 }
 
-/// `session.mcp_servers_loaded`.
+/// `session.mcp_servers_loaded`, and the answer to `session.mcp.list`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct McpServersLoaded {
@@ -452,8 +453,46 @@ pub(crate) struct McpServersLoaded {
 #[serde(default)]
 pub(crate) struct McpServerState {
     pub(crate) name: String,
-    pub(crate) status: String,
-    pub(crate) error: Option<String>,
+    status: String,
+    error: Option<String>,
+}
+
+impl McpServerState {
+    pub(crate) fn is_starting(&self) -> bool {
+        self.status == "pending"
+    }
+
+    /// Why it cannot be used; `None`: it can, as far as is known.
+    pub(crate) fn problem(&self) -> Option<String> {
+        match self.status.as_str() {
+            "failed" => Some(self.error.clone().unwrap_or_else(|| "it does not say why".to_owned())),
+            "needs-auth" => Some("it answers 401 Unauthorized; give it its key in `headers`".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// `session.create` for a session that only starts one MCP server.
+pub(crate) fn server_trial(
+    session: &str,
+    (name, server): (&str, &McpServer),
+    directory: &Path,
+    provider: Option<&Provider>,
+) -> Value {
+    let mut params = json!({
+        "sessionId": session,
+        "clientName": "squad",
+        "workingDirectory": directory.to_string_lossy(),
+        "envValueMode": "direct",
+        "enableConfigDiscovery": false,
+        "enableFileHooks": false,
+        "mcpServers": { name: server },
+    });
+    if let Some(provider) = provider {
+        params["model"] = provider.model("").into();
+        params["provider"] = json!(ProviderParams::new(provider));
+    }
+    params
 }
 
 #[derive(Debug, Default, Deserialize)]

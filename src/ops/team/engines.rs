@@ -756,7 +756,7 @@ async fn copilot_report(
         Err(error) => return report.with_problem(&error),
     };
     report.proved = Proved::of(known, &report.name, || Started::by(&Startable::Copilot(Box::new(options.clone()))));
-    let (probe, unusable) = tokio::join!(copilot::Copilot::probe(&options), copilot::unusable_servers(&options));
+    let (probe, unusable) = copilot::Copilot::probe(&options).await;
     report.servers = options.mcp_servers.keys().map(|name| (name.clone(), unusable.get(name).cloned())).into_map();
     let probe = match probe {
         Ok(probe) => probe,

@@ -215,7 +215,7 @@ async fn a_probe_tells_what_is_installed() {
     let world = World::plain();
     let mut options = world.options();
     options.provider = None;
-    let probe = Copilot::probe(&options).await.expect("it is installed");
+    let probe = Copilot::probe(&options).await.0.expect("it is installed");
     assert_eq!((probe.identity.version.as_str(), probe.identity.protocol), ("1.0.102", 3));
     assert!(probe.models.is_err());
     assert_eq!(world.processes(), []);
