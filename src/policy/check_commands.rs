@@ -34,6 +34,8 @@ const COMMANDS: &str = "test tests check checks lint clippy nextest build vet ve
     credo analyze analyse unittest fmtcheck run-many phpunit";
 /// Commands that check nothing, whatever follows.
 const MANAGING: &str = "install i add ci update upgrade remove uninstall new init publish get mod";
+/// Programs whose own `clean` removes only what they have built: `mvn clean verify`.
+const CLEANING: &str = "mvn mvnw gradle gradlew sbt";
 /// Words that stand between a program and its command.
 const BETWEEN: &str = "run run-script exec x --";
 /// Programs that run the program behind them.
@@ -73,8 +75,10 @@ pub(crate) fn check_in(line: &str, own: &[String]) -> Option<CheckResult> {
 pub(crate) fn kind_of_check(line: &str) -> Option<CheckKind> {
     let commands = commands(line, 0);
     let changes = |command: &Vec<String>| {
-        let program = command.first().map(|program| name_of(program));
-        program.into_iter().chain(command.iter().map(String::as_str)).any(changes_something)
+        let program = command.first().map_or("", |program| name_of(program));
+        let is_harmless = |word: &str| word == "clean" && is_in(CLEANING, program);
+        let words = command.iter().map(String::as_str).filter(|word| !is_harmless(word));
+        std::iter::once(program).chain(words).any(changes_something)
     };
     if commands.iter().any(|command| is_preview(command) || changes(command)) {
         return None;
@@ -87,7 +91,11 @@ fn kind_of(command: &[String]) -> Option<CheckKind> {
         .iter()
         .take(3)
         .any(|word| matches!(word.as_str(), "install" | "add" | "ci" | "checkout" | "echo" | "cd"));
-    let before_options = command.iter().take_while(|word| !word.starts_with('-')).take(3);
+    let (program, rest) = command.split_at(command.len().min(1));
+    // `mvn -B verify`, `make -j4 check`
+    let is_tool = program.first().is_some_and(|program| is_in(PROGRAMS, name_of(program)));
+    let rest = rest.iter().skip_while(|word| is_tool && word.starts_with('-'));
+    let before_options = program.iter().chain(rest).take_while(|word| !word.starts_with('-')).take(3);
     let parts = before_options.flat_map(|word| parts(word)).filter(|_| !is_other);
     let kinds = parts.filter_map(|part| KINDS.iter().find(|(_, words)| is_in(words, part)).map(|(kind, _)| *kind));
     let lints = is_ordinary(command) || command.iter().any(|word| matches!(word.as_str(), "--check" | "-check"));
@@ -274,6 +282,12 @@ mod tests {
             ("make build check", Whole),
             ("cargo build && cargo test", Test),
             ("dotnet build", Build),
+            ("mvn clean verify", Whole),
+            ("mvn -B clean verify -P it", Whole),
+            ("./gradlew clean test", Test),
+            ("make -j4 check", Whole),
+            ("npm --silent run test:unit", Test),
+            ("eslint --ext .ts check", Lint),
         ] {
             assert_eq!(kind_of_check(line), Some(kind), "{line}");
         }
@@ -305,7 +319,8 @@ mod tests {
                 format!("./{more}.sh test"),
                 format!("scripts/{more}.sh test"),
                 format!("rake test:{more}"),
-                format!("./gradlew {more} test"),
+                format!("./gradlew {more}-all test"),
+                format!("task {more} test"),
             ] {
                 assert_eq!(kind_of_check(&line), None, "{line}");
             }

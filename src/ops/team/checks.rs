@@ -10,7 +10,7 @@ use crate::model::{IntoMap, IntoSet};
 use crate::policy::{CheckKind, kind_of_check};
 
 /// Build and test commands by a file at the root.
-const COMMANDS: [(&str, &[&str]); 14] = [
+const COMMANDS: [(&str, &[&str]); 13] = [
     ("Cargo.toml", &["cargo build", "cargo test"]),
     ("go.mod", &["go build ./...", "go test ./..."]),
     ("gradlew", &["./gradlew build"]),
@@ -20,7 +20,6 @@ const COMMANDS: [(&str, &[&str]); 14] = [
     ("artisan", &["php artisan test"]),
     ("manage.py", &["python manage.py test"]),
     ("Package.swift", &["swift build", "swift test"]),
-    ("deno.json", &["deno test"]),
     ("mkdocs.yml", &["mkdocs build"]),
     ("tox.ini", &["tox"]),
     ("CMakeLists.txt", &["cmake -B build && cmake --build build"]),
@@ -28,7 +27,7 @@ const COMMANDS: [(&str, &[&str]); 14] = [
 ];
 
 /// Files at the root whose text decides about commands.
-const MANIFESTS: [&str; 14] = [
+const MANIFESTS: [&str; 15] = [
     "Cargo.toml",
     "package.json",
     "CMakeLists.txt",
@@ -40,6 +39,7 @@ const MANIFESTS: [&str; 14] = [
     "pyproject.toml",
     "requirements.txt",
     "composer.json",
+    "deno.json",
     "pubspec.yaml",
     "Gemfile",
     "Rakefile",
@@ -195,6 +195,11 @@ fn of_manifests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> V
     }
     if let Some((file, command)) = python_tests(at_root, texts) {
         add(file, command);
+    }
+    if at_root.contains("deno.json") {
+        // A task has the permissions that the tests need.
+        let tasks = serde_json::from_str::<serde_json::Value>(text("deno.json")).unwrap_or_default();
+        add("deno.json", if tasks["tasks"]["test"].is_null() { "deno test" } else { "deno task test" });
     }
     if text("composer.json").contains("phpunit/phpunit") && !at_root.contains("artisan") {
         let has_script = text("composer.json").contains("\"test\":");

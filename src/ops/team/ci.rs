@@ -104,12 +104,20 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds the commands of a script; `cd` holds for those that follow.
+    /// Adds the commands of a script, but not the text that it gives to one; `cd` holds for those that follow.
     fn add(&mut self, script: &Node, folder: &Option<String>) {
         let mut folder = folder.clone();
         let mut is_continued = false;
+        let mut until: Option<String> = None;
         for (line, text) in script.lines() {
             let mut command = text.trim();
+            if let Some(mark) = &until {
+                if command == mark {
+                    until = None;
+                }
+                continue;
+            }
+            until = here_document(command);
             // A line that goes on on the next one, and the next one, are no commands of their own.
             let is_part = is_continued || command.ends_with('\\');
             // GitLab's name for the script of another job.
@@ -136,6 +144,15 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// The line that ends the text which a line begins: `EOF` of `cat <<'EOF' >file`.
+fn here_document(line: &str) -> Option<String> {
+    let (before, behind) = line.split_once("<<")?;
+    let mark = behind.trim_start_matches('-').trim_start().trim_start_matches(['\'', '"', '\\']);
+    let end = mark.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(mark.len());
+    let is_name = mark.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    (is_name && !behind.starts_with('<') && !before.trim_start().starts_with('#')).then(|| mark[..end].to_owned())
 }
 
 /// Whether a job or a step is switched off, runs only when another has failed or when somebody asks, or deploys.
@@ -368,6 +385,14 @@ mod tests {
             ("steps:\n- run: >-\n    make\n    test\n", &["3 : make test"]),
             ("a:\n  before_script:\n  - cd web\n  script:\n  - make\n", &["5 ?: make"]),
             ("steps:\n- run: |\n    make \\\n      test \\\n      lint\n    make\n", &["6 : make"]),
+            (
+                "steps:\n- run: |\n    cat <<'EOF' >a\n    pytest\n    EOF\n    make\n",
+                &["3 : cat <<'EOF' >a", "6 : make"],
+            ),
+            (
+                "steps:\n- run: |\n    sh <<-END\n      pytest\n      END\n    # <<A\n    cat <<<a\n    make\n",
+                &["3 : sh <<-END", "7 : cat <<<a", "8 : make"],
+            ),
             ("jobs:\n  a:\n    environment:\n      A: b\n    steps:\n    - run: make\n", &["6 : make"]),
             ("steps:\n- uses: a\n  with:\n    command: test\n", &[]),
             ("a:\n  script:\n  - !reference [b, script]\n  - make\n", &["4 : make"]),
