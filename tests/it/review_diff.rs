@@ -390,6 +390,24 @@ fn the_gravest_findings_are_kept() {
     assert_eq!(whole["review"]["findings"].as_array().map(Vec::len), Some(28));
 }
 
+/// Nobody resumes what was asked of named members: the commands that the log offers are those that work.
+#[test]
+fn what_comes_after_a_failed_review_works_as_it_is_typed() {
+    let repo = changed("[[turn]]\nagent = \"reviewer\"\nsteps = [{ fail = \"no model\" }]\n");
+    assert_eq!(repo.squad(&["review"]).code, 1);
+    let log = repo.squad(&["log", "--json"]);
+    let log: Value = serde_json::from_str(&log.out).expect("JSON");
+    let shown = repo.squad(&["log", log["runs"][0]["run"].as_str().expect("a run")]);
+    let next: Vec<&str> = shown.out.lines().skip_while(|line| !line.trim_start().starts_with("next ")).collect();
+    let commands = next.iter().filter_map(|line| line.split_once("squad ")?.1.split("   ").next());
+    let commands: Vec<Vec<&str>> = commands.map(|command| command.split(' ').collect()).collect();
+    assert!(!commands.is_empty(), "{shown}");
+    for command in commands {
+        let output = repo.squad(&command);
+        assert_eq!(output.code, 0, "{command:?}: {output}");
+    }
+}
+
 #[test]
 fn a_cancelled_review_is_an_interrupted_command() {
     let repo = changed("[[turn]]\nagent = \"reviewer\"\nsteps = [{ hang = true }]\n");

@@ -34,6 +34,8 @@ pub(crate) struct Card {
     first: Option<Timestamp>,
     last: Option<Timestamp>,
     allows_all: bool,
+    /// Its members were named, with their tasks: whoever did can name them again, and nothing is resumed.
+    has_named_members: bool,
     plan: Option<Plan>,
     decisions: Vec<(DecisionId, String)>,
     landed: BTreeMap<DecisionId, String>,
@@ -73,7 +75,10 @@ impl Card {
                 self.merged = super::agent_line(kind).map(|(_, text)| (text, left.is_empty()));
                 return;
             }
-            EventKind::RunStarted { permissions, .. } => self.allows_all = permissions.as_deref() == Some("allow"),
+            EventKind::RunStarted { permissions, members, .. } => {
+                self.allows_all = permissions.as_deref() == Some("allow");
+                self.has_named_members = !members.is_empty();
+            }
             EventKind::RunResumed { permissions, .. } => {
                 self.allows_all = permissions == "allow";
                 self.end = None;
@@ -422,6 +427,7 @@ impl Card {
             ],
             Outcome::Completed if self.is_answer(end) => Vec::new(),
             Outcome::Completed => vec![log],
+            _ if self.has_named_members => [diff.or(Some(log)), undo].into_iter().flatten().collect(),
             _ if end.stuck => {
                 let lift = (format!("squad review lift {id}"), "lets its authors revise it, in a new run".to_owned());
                 [Some(lift), Some(resume("")), diff, undo].into_iter().flatten().collect()
