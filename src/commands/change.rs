@@ -1,12 +1,15 @@
 //! What the commands that change files have in common: their options, and the report of what they did.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use super::{Context, Ended};
+use crate::env::real;
 use crate::model::{IntoSet, printable, printable_line};
 use crate::ops::change::{Changed, Conflict, Report, WriteMode};
+use crate::ops::repository;
 use crate::ui::Ui;
 
 /// Whether changes are listed, shown as a patch, written, or committed.
@@ -81,17 +84,34 @@ pub(super) fn outcome(report: &Report) -> String {
     }
 }
 
-/// The command that adds what was only written.
-pub(super) fn to_add(report: &Report) -> String {
+/// `git`, as it is called where the user is, for paths that begin at the work tree's root.
+pub(super) fn git_here(context: &Context<'_>) -> String {
+    let Ok((_, root)) = repository(context.env, &context.directory) else { return "git".to_owned() };
+    let (here, root) = (real(&context.env.directory), real(&root));
+    let way = match here.strip_prefix(&root) {
+        Ok(inner) if inner.as_os_str().is_empty() => return "git".to_owned(),
+        Ok(inner) => vec![".."; inner.components().count()].join("/"),
+        Err(_) => root.display().to_string(),
+    };
+    format!("git -C {}", quoted(&way))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
+}
+
+/// The command that adds what was only written; `git`: see [`git_here`].
+pub(super) fn to_add(report: &Report, git: &str) -> String {
     let folder = |path: &String| {
         let end = [".squad/", ".ai-team/"].into_iter().find_map(|name| Some(path.find(name)? + name.len() - 1));
         end.and_then(|end| path.get(..end)).unwrap_or(path).to_owned()
     };
     let paths = report.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
-    let folders: BTreeSet<String> = paths.map(folder).into_set();
-    let add = format!("git add {}", folders.into_iter().collect::<Vec<_>>().join(" "));
+    let folders: BTreeSet<String> = paths.map(|path| quoted(&folder(path))).into_set();
+    let add = format!("{git} add {}", folders.into_iter().collect::<Vec<_>>().join(" "));
     match &report.ignored {
-        Some(path) => format!("delete the rule that `git check-ignore -v {path}` names; then {add}"),
+        Some(path) => format!("delete the rule that `{git} check-ignore -v {}` names; then {add}", quoted(path)),
         None => add,
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::change::{outcome, to_add};
+use super::change::{git_here, outcome, to_add};
 use super::{Context, Ended};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
@@ -96,6 +96,7 @@ impl Args {
             }
             (installed, _) => installed,
         };
+        let git = git_here(context);
         let ui = &mut context.ui;
         if ui.json() {
             let mut value = match &installed {
@@ -133,7 +134,7 @@ impl Args {
                 let files: Vec<&str> = report.files.iter().map(|file| file.path.as_str()).collect();
                 ui.say(&format!("Installed {}{}.", what(&files), outcome(&report)));
                 if report.commit.is_none() {
-                    ui.hint(&format!("{} && git commit -m \"Add a squad\"", to_add(&report)));
+                    ui.hint(&format!("{} && {git} commit -m \"Add a squad\"", to_add(&report, &git)));
                 }
                 let kind = proposal.kind.as_ref().map(|kind| kind.value);
                 next_steps(ui, &files, kind, proposal.check.is_some() && !approves);

@@ -472,3 +472,25 @@ fn the_next_steps_can_be_taken() {
         assert_eq!(output.code, 0, "{line}: {output}");
     }
 }
+
+/// The hint works where the user is, as it stands.
+#[cfg(unix)]
+#[test]
+fn what_was_only_written_is_committed_as_the_hint_says() {
+    for (here, is_elsewhere) in [("", false), ("a/b c", false), ("a", true), ("..", true)] {
+        let repo = TestRepo::empty();
+        repo.write("a/b c/file.txt", "text\n");
+        let (root, here) = (repo.root().display().to_string(), repo.root().join(here));
+        let options = if is_elsewhere { vec!["-C", &root] } else { Vec::new() };
+        let output = repo.squad_in(&here, &[&options[..], &["init", "--no-commit"]].concat());
+        let hint = output
+            .err
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("hint: ").filter(|hint| hint.starts_with("git")));
+        let hint = hint.expect("a hint").replace("REPO", &root);
+        let ran = repo.command("sh", &here).args(["-c", &hint]).output().expect("sh runs");
+        assert!(ran.status.success(), "{hint}: {}", String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(repo.git(&["status", "--porcelain", "--", ".squad"]), "", "{hint}");
+        assert!(repo.git(&["log", "-1", "--name-only"]).contains(".squad/team.md"), "{hint}");
+    }
+}

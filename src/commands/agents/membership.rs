@@ -115,10 +115,11 @@ fn run(context: &mut Context<'_>, membership: &Membership, write: &WriteArgs) ->
         return Ok(0);
     }
     let changed = membership::change(context.env, &context.directory, membership, write.mode())?;
-    change::show(context, changed, write.dry_run, said)
+    let git = change::git_here(context);
+    change::show(context, changed, write.dry_run, |ui, report| said(ui, report, &git))
 }
 
-fn said(ui: &mut Ui, report: &Changed<MembershipReport>) {
+fn said(ui: &mut Ui, report: &Changed<MembershipReport>, git: &str) {
     let change = &report.change;
     change::say_files(ui, change, change.is_dry_run);
     let count = plural(change.files.len(), "file");
@@ -127,7 +128,7 @@ fn said(ui: &mut Ui, report: &Changed<MembershipReport>) {
         false => ui.say(&format!("{count} changed{}.", change::outcome(change))),
     }
     if !change.is_dry_run && change.commit.is_none() {
-        ui.hint(&change::to_add(change));
+        ui.hint(&change::to_add(change, git));
     }
     report.rows.iter().for_each(|row| ui.say(&format!("routing: {row}.")));
     ui.all_problems(&report.idle);
