@@ -47,6 +47,20 @@ fn a_role_that_cannot_be_read_stops_nobody_else() {
     assert_eq!(result["members"][0]["status"], "completed", "{result}");
 }
 
+/// A role is in each prompt, so it is used whole or not at all.
+#[test]
+fn a_role_is_not_as_long_as_a_book() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/roles/long.md", &"You test.\n".repeat(6_500));
+    repo.write(".squad/roles/longer.md", &"You test.\n".repeat(6_600));
+    let mut client = McpClient::greeted(&repo, "2025-06-18", &["--engine", "rehearsal"]);
+    assert_eq!(client.structured("start_squad_members", members("long"))["status"], "completed");
+    let said = client.refused("start_squad_members", members("longer"));
+    assert!(said.contains(".squad/roles/longer.md: its text has 65999 bytes, and a role at most 65536"), "{said}");
+    let check = repo.squad(&["mcp", "--check", "--engine", "rehearsal"]);
+    assert!(check.code == 1 && check.err.contains("longer.md: its text has 65999 bytes"), "{check}");
+}
+
 #[test]
 fn a_wrong_argument_is_named_by_its_path() {
     let repo = TestRepo::with_small_team();

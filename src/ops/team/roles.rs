@@ -29,6 +29,9 @@ const HOST_FOLDERS: [(&str, &str); 5] = [
     ("agents", MARKDOWN),
 ];
 
+/// The longest text of a role, in bytes: it is in each prompt, beside the task.
+const LONGEST: usize = 64 * 1024;
+
 /// A role as callers see it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Role {
@@ -140,7 +143,11 @@ fn of_file(id: String, read: store::Bytes, (folder, ending): (&str, &str)) -> Ro
     let text = text.and_then(|text| if ending == CODEX { parse::codex_role(&text) } else { Ok(text) });
     let role = text
         .map_err(|reason| format!("{source}: {reason}"))
-        .and_then(|text| parse::role(&text).map_err(|(line, message)| format!("{source}:{line}: {message}")));
+        .and_then(|text| parse::role(&text).map_err(|(line, message)| format!("{source}:{line}: {message}")))
+        .and_then(|role| match role.body.len() {
+            0..=LONGEST => Ok(role),
+            size => Err(format!("{source}: its text has {size} bytes, and a role at most {LONGEST}; shorten it")),
+        });
     let (name, description, body) = match role {
         Ok(role) => (role.name.clone().unwrap_or_else(|| id.clone()), described(&role), Ok(role.body)),
         Err(reason) => (id.clone(), String::new(), Err(printable(&reason))),
