@@ -172,20 +172,27 @@ fn links_folders_and_read_only_files_are_not_written() {
 }
 
 #[test]
-fn a_registration_is_printed_for_each_client() {
-    let repo = TestRepo::with_small_team();
-    for (client, place) in
-        [("copilot", "mcpServers"), ("claude", "mcpServers"), ("vscode", "servers"), ("cursor", "mcpServers")]
-    {
-        let output = repo.squad(&["mcp", "--print-config", client]);
-        let printed: Value = serde_json::from_str(&output.out).expect("JSON");
-        let server = &printed[place]["squad"];
-        assert_eq!(server["args"], json!(["mcp"]), "{output}");
-        assert!(server["command"].as_str().is_some_and(|command| command.contains("squad")), "{output}");
+fn what_is_printed_is_what_is_registered() {
+    for (client, in_project, at_home, _) in CLIENTS {
+        for (scope, path) in [(&[][..], in_project), (&["--user"], at_home)] {
+            let mut repo = TestRepo::with_small_team();
+            let roles = repo.home().join("roles");
+            fs::create_dir_all(&roles).expect("a folder");
+            repo.variables.insert("AGENTS_DIRECTORY_PATH".to_owned(), roles.display().to_string());
+            repo.variables.insert("STATE_MODE".to_owned(), "stateful".to_owned());
+            let printed = repo.squad(&[&["mcp", "--print-config", client], scope].concat());
+            assert_eq!(repo.squad(&[&["mcp", "--register", client], scope].concat()).code, 0);
+            let path = if scope.is_empty() { repo.root().join(path) } else { repo.home().join(path) };
+            let text = fs::read_to_string(&path).expect("the client's file");
+            let text = text.replace(&repo.home().display().to_string(), "HOME");
+            assert_eq!(printed.out.trim_end(), text.trim_end(), "{scope:?}");
+            let is_of_here = printed.out.contains("AGENTS_DIRECTORY_PATH");
+            let is_left_out = printed.err.contains("AGENTS_DIRECTORY_PATH is for this machine and was left out");
+            assert_eq!((is_of_here, is_left_out), (!scope.is_empty(), scope.is_empty()), "{printed}");
+        }
     }
-    let output = repo.squad(&["mcp", "--print-config", "codex"]);
-    let printed: toml::Table = output.out.parse().expect("TOML");
-    assert_eq!(printed["mcp_servers"]["squad"]["args"][0].as_str(), Some("mcp"));
+    let neither = TestRepo::with_small_team().squad(&["mcp", "--user"]);
+    assert!(neither.code == 2 && neither.err.contains("--register"), "{neither}");
 }
 
 #[test]

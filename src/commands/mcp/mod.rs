@@ -51,13 +51,13 @@ pub(super) struct Args {
     #[arg(long)]
     check: bool,
     /// Add the server to this client's file in the project, which keeps all else, and exit
-    #[arg(long, value_enum, value_name = "CLIENT", conflicts_with = "check")]
+    #[arg(long, value_enum, value_name = "CLIENT", group = "client", conflicts_with = "check")]
     register: Option<Client>,
     /// Add it to your own file, so that it is there in all your projects
-    #[arg(long, requires = "register")]
+    #[arg(long, requires = "client")]
     user: bool,
     /// Print what registers the server with this client, and exit
-    #[arg(long, value_enum, value_name = "CLIENT", conflicts_with_all = ["check", "register"])]
+    #[arg(long, value_enum, value_name = "CLIENT", group = "client", conflicts_with_all = ["check", "register"])]
     print_config: Option<Client>,
     /// Serve squad's own tools to an agent of a live run, instead of the team
     #[arg(long, value_name = "RUN/AGENT", conflicts_with_all = ["check", "print_config", "register"])]
@@ -117,13 +117,18 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         if let Some(client) = self.print_config.or(self.register) {
             let options = self.registered_options(context)?;
+            let scope = if self.user { Scope::User } else { Scope::Project };
             if self.register.is_none() {
-                context.ui.data(registration::printed(context.env, client, &options)?.trim_end());
-                let (name, file) = (client.name(), client.project_file());
-                context.ui.hint(&format!("`squad mcp --register {name}` adds it to {file} for you"));
+                let (text, left_out) = registration::printed(context.env, (client, scope), &options)?;
+                context.ui.data(text.trim_end());
+                let (name, file, flag) = match scope {
+                    Scope::Project => (client.name(), client.project_file(), ""),
+                    Scope::User => (client.name(), "your own file", " --user"),
+                };
+                context.ui.hint(&format!("`squad mcp --register {name}{flag}` adds it to {file} for you"));
+                hint_at_start(context, client, scope, &left_out);
                 return Ok(0);
             }
-            let scope = if self.user { Scope::User } else { Scope::Project };
             let registered = registration::register(context.env, &context.directory, (client, scope), &options)?;
             show_registered(context, &registered, scope);
             return Ok(0);
@@ -152,7 +157,6 @@ impl Args {
 }
 
 fn show_registered(context: &mut Context<'_>, registered: &Registered, scope: Scope) {
-    let is_found = scope == Scope::User || context.env.command_name() == "squad";
     let ui = &mut context.ui;
     if ui.json() {
         return ui.value(registered);
@@ -163,14 +167,20 @@ fn show_registered(context: &mut Context<'_>, registered: &Registered, scope: Sc
     }
     ui.data(printable(&registered.diff).trim_end_matches('\n'));
     ui.say(&format!("registered squad with {label} in {file}"));
-    if !registered.left_out.is_empty() {
-        ui.hint(&format!(
-            "{} is for this machine and was left out: set it where {label} starts",
-            list(&registered.left_out)
-        ));
+    hint_at_start(context, registered.client, scope, &registered.left_out);
+}
+
+/// What the client needs on this machine to start the server.
+fn hint_at_start(context: &mut Context<'_>, client: Client, scope: Scope, left_out: &[&str]) {
+    let is_found = scope == Scope::User || context.env.command_name() == "squad";
+    if !left_out.is_empty() {
+        let label = client.label();
+        context
+            .ui
+            .hint(&format!("{} is for this machine and was left out: set it where {label} starts", list(left_out)));
     }
     if !is_found {
-        ui.hint("`squad` is not on your PATH, where clients look for it");
+        context.ui.hint("`squad` is not on your PATH, where clients look for it");
     }
 }
 

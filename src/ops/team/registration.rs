@@ -148,11 +148,28 @@ impl Client {
     }
 }
 
-/// A file of the client's that only registers the server.
-pub(crate) fn printed(env: &Env, client: Client, options: &[String]) -> Result<String, Failure> {
-    let command = env.command_name();
-    let variables = variables(env);
-    client.with_server("", command.trim_matches('"'), options, &variables).map_err(Failure::failed)
+/// A file of the client's that only registers the server, and the variables that are left out.
+pub(crate) fn printed(
+    env: &Env,
+    (client, scope): (Client, Scope),
+    options: &[String],
+) -> Result<(String, Vec<&'static str>), Failure> {
+    let (command, variables, left_out) = starting(env, scope);
+    let text = client.with_server("", &command, options, &variables).map_err(Failure::failed)?;
+    Ok((text, left_out))
+}
+
+/// What starts the server: its command and variables, and those that are left out. A file of the project belongs to
+/// everybody: nothing of this machine goes into it.
+fn starting(env: &Env, scope: Scope) -> (String, BTreeMap<&'static str, &str>, Vec<&'static str>) {
+    match scope {
+        Scope::User => (env.command_name().trim_matches('"').to_owned(), variables(env), Vec::new()),
+        Scope::Project => {
+            let (local, shared): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                variables(env).into_iter().partition(|(_, value)| value.contains(['/', '\\']));
+            ("squad".to_owned(), shared, local.into_keys().collect())
+        }
+    }
 }
 
 fn variables(env: &Env) -> BTreeMap<&'static str, &str> {
@@ -170,14 +187,13 @@ pub(crate) fn register(
     (client, scope): (Client, Scope),
     options: &[String],
 ) -> Result<Registered, Failure> {
-    let command = env.command_name();
+    let (command, variables, left_out) = starting(env, scope);
+    let add = |text: &str| client.with_server(text, &command, options, &variables);
     match scope {
         Scope::User => {
             let unset = || Failure::failed("squad does not know your home folder: no variable names it");
             let path = client.user_file(env).ok_or_else(unset)?;
-            let (old, new) = merged(client, &path, |text| {
-                client.with_server(text, command.trim_matches('"'), options, &variables(env))
-            })?;
+            let (old, new) = merged(client, &path, add)?;
             let shown = path.display().to_string();
             let file = FileChange::new(shown.trim_start_matches('/').to_owned(), old, Some(new));
             if file.changes() {
@@ -188,7 +204,7 @@ pub(crate) fn register(
                 replace(&path, file.new.as_deref().unwrap_or_default())
                     .map_err(|error| cannot_write(&path, &error.to_string()))?;
             }
-            Ok(Registered { file: shown, ..registered(client, &file, Vec::new()) })
+            Ok(Registered { file: shown, ..registered(client, &file, left_out) })
         }
         Scope::Project => {
             let (repository, root) = work_tree(env, directory)?;
@@ -197,12 +213,9 @@ pub(crate) fn register(
             if !ProjectPath::named(&root, &root, shown).is_ok_and(|found| found.path == real(&root).join(shown)) {
                 return Err(is_link(client, Path::new(shown)));
             }
-            // The file belongs to everybody: nothing of this machine goes into it.
-            let (local, shared): (BTreeMap<_, _>, BTreeMap<_, _>) =
-                variables(env).into_iter().partition(|(_, value)| value.contains(['/', '\\']));
-            let (old, new) = merged(client, &path, |text| client.with_server(text, "squad", options, &shared))?;
+            let (old, new) = merged(client, &path, add)?;
             let file = FileChange::new(shown.to_owned(), old, Some(new));
-            let registered = registered(client, &file, local.into_keys().collect());
+            let registered = registered(client, &file, left_out);
             if registered.changed {
                 let change = Change::new(ChangeKind::Register { client: client.name() }, String::new(), vec![file]);
                 change.apply(env, &repository, WriteMode::WorkTree)?;
