@@ -177,6 +177,27 @@ fn nobody_starts_when_anything_is_wrong_and_everything_wrong_is_named() {
 }
 
 #[cfg(unix)]
+/// Callers of other servers of its kind send more; what changes nothing is named.
+#[test]
+fn what_other_servers_take_is_named_and_stops_nobody() {
+    let (repo, script) = world(&say("ada", "Done."));
+    let mut client = client(&repo, &script, &[], &[]);
+    let members = json!([{"roleId": "ada", "task": "Look."}]);
+    let asked = json!({"members": members, "orchestratorChatId": "chat-42", "workspaceId": "/elsewhere"});
+    let result = client.structured("start_squad_members", asked);
+    assert_eq!(result["members"][0]["text"], "Done.", "{result}");
+    let notes = result["notes"].as_array().expect("notes");
+    for (note, name) in notes.iter().zip(["orchestratorChatId", "workspaceId"]) {
+        assert!(note.as_str().expect("a text").starts_with(&format!("`{name}` ")), "{result}");
+    }
+    assert_eq!(notes.len(), 2, "{result}");
+    assert_eq!(client.structured("start_squad_members", json!({"members": members})).get("notes"), None);
+    let said = client.refused("start_squad_members", json!({"members": members, "orchestratorChat": "x"}));
+    assert!(said.contains("there is no argument `orchestratorChat`") && !said.contains("workspaceId"), "{said}");
+    let tools = client.request("tools/list", json!({}));
+    assert!(!tools.to_string().contains("orchestratorChatId"), "{tools}");
+}
+
 #[test]
 fn a_folder_that_leads_out_of_the_project_is_refused() {
     let (repo, script) = world("");

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
+use super::schemas::UNUSED;
 use crate::mcp::Object;
 use crate::model::{first_line, list, printable};
 
@@ -73,7 +74,8 @@ fn check_fields(schema: &Value, fields: &mut Object, path: &str, problems: &mut 
         match known.get(name) {
             Some(schema) => check(schema, value, &inner(name), problems),
             None => {
-                let known = list(known.keys().map(|name| format!("`{name}`")));
+                let known = known.keys().filter(|name| !UNUSED.contains(&name.as_str()));
+                let known = list(known.map(|name| format!("`{name}`")));
                 problems.push(format!(
                     "there is no argument `{}`; there are {known}",
                     printable(&first_line(&inner(name), 80))

@@ -25,9 +25,13 @@ pub(super) struct StartMembers {
     members: Vec<Member>,
     #[serde(default = "yes")]
     pub(super) wait: bool,
-    /// The caller's own id; squad ignores it.
+    /// The caller's own; squad ignores it.
     #[serde(default, rename = "metadata")]
     _metadata: Option<Value>,
+    #[serde(default, rename = "orchestratorChatId")]
+    _chat: Option<String>,
+    #[serde(default, rename = "workspaceId")]
+    _workspace: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::answers::beginning;
 use super::check::{StartMembers, check};
+use super::schemas::UNUSED;
 use super::{McpServer, answers, arguments, uri};
 use crate::error::Failure;
 use crate::mcp::{Call, Object, ToolResult, Wake};
@@ -49,6 +50,8 @@ struct CancelRun {
 
 impl McpServer {
     pub(super) fn start_members(&self, given: Object, call: &Call) -> Result<ToolResult, Failure> {
+        let unused: Vec<String> =
+            UNUSED.into_iter().filter(|name| given.contains_key(*name)).map(unused_note).collect();
         let asked: StartMembers = arguments(given)?;
         let runner = self.runner()?;
         call.progress(0.0, None, "checking the members");
@@ -68,7 +71,7 @@ impl McpServer {
             }
         };
         let started = runner.start(&project, Request { members, ..self.request(message) })?;
-        self.follow(&project, started, asked.wait, call, &|result| self.reply(&project, result))
+        self.follow(&project, started, asked.wait, call, &|result| self.reply_with(&project, result, &unused))
     }
 
     pub(super) fn runner(&self) -> Result<Runner, Failure> {
@@ -222,8 +225,15 @@ impl McpServer {
     }
 
     pub(super) fn reply(&self, project: &Project, result: &RunResult) -> ToolResult {
+        self.reply_with(project, result, &[])
+    }
+
+    fn reply_with(&self, project: &Project, result: &RunResult, notes: &[String]) -> ToolResult {
         let room = self.room();
         let mut value = json!({"squadId": result.run, "status": result.shown_status(), "members": []});
+        if !notes.is_empty() {
+            value["notes"] = json!(notes);
+        }
         if let Some(reason) = result.reason.clone().or_else(|| result.claim()) {
             value["reason"] = beginning(&reason, room / 8).into();
         }
@@ -300,6 +310,10 @@ fn how_it_is(run: &RunId, result: Option<&RunResult>, now: Timestamp) -> String 
 fn is_impatience(reason: &str) -> bool {
     let reason = reason.to_lowercase();
     ["timed out", "timeout", "time out", "-32001"].iter().any(|word| reason.contains(word))
+}
+
+fn unused_note(argument: &str) -> String {
+    format!("`{argument}` changes nothing here: squad goes by the project that the server works in")
 }
 
 fn refused(problems: &[String]) -> ToolResult {

@@ -17,6 +17,9 @@ pub(super) fn tools() -> Vec<Value> {
     serde_json::from_str(include_str!("tools.json")).unwrap_or_default()
 }
 
+/// Arguments of other servers of the blueprint that squad has no use for. Callers may send them; nobody need know them.
+pub(super) const UNUSED: [&str; 2] = ["orchestratorChatId", "workspaceId"];
+
 /// The tools as a client sees them: with the engines there are, and without chats where the server keeps none.
 pub(super) fn offered(engines: &[String], is_stateful: bool) -> Vec<Value> {
     let mut tools = tools();
@@ -27,6 +30,9 @@ pub(super) fn offered(engines: &[String], is_stateful: bool) -> Vec<Value> {
             if !is_stateful {
                 member.shift_remove("chatId");
             }
+        }
+        if let Some(input) = input.as_object_mut() {
+            input.retain(|name, _| !UNUSED.contains(&name.as_str()));
         }
         if let Some(engine) = input.pointer_mut("/engines/items") {
             engine["enum"] = json!(engines);
