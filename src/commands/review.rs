@@ -86,9 +86,7 @@ impl Args {
         }
         let (env, directory) = (context.env, context.directory.clone());
         let bench = self.reviewbench.then(|| Bench::of(env)).transpose()?;
-        let engine = engines::undecided(env, &directory)
-            .and_then(|settings| engines::first_ready(env, &directory, &settings, &settings.engine.name));
-        let flags = engine.map(|(engine, _)| ("engine".to_owned(), engine)).into_iter().collect();
+        let flags = engines::flags_without_team(env, &directory);
         let project = Project::open_without_team(env, &directory, flag_settings(&flags))?;
         require_sound(&project)?;
         let described = match self.engine.is_empty() {

@@ -123,7 +123,28 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
         --- exit 1
     "#]]
     .assert_eq(&repo.squad(&["doctor"]).to_string());
-    assert_eq!(TestRepo::empty().squad(&["doctor"]).code, 3);
+}
+
+/// Nothing is wrong with a repository that has no team; an engine that cannot work is.
+#[test]
+fn doctor_looks_at_a_repository_without_a_team() {
+    let mut repo = TestRepo::empty();
+    repo.write("README.md", "A project.\n");
+    for agents in [false, true] {
+        if agents {
+            repo.write(".squad/agents/tester.md", "You test.\n");
+        }
+        repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+        let output = repo.squad(&["doctor"]);
+        assert!(output.code == 0 && output.out.contains("none; `squad init` installs one"), "{output}");
+        assert!(output.out.contains("Everything is in order."), "{output}");
+        repo.variables.insert("SQUAD_ENGINE".to_owned(), "gemini".to_owned());
+        let output = repo.squad(&["doctor"]);
+        assert!(output.code == 1 && output.to_string().contains("gemini is not installed"), "{output}");
+    }
+    let outside = repo.root().parent().expect("a folder").to_owned();
+    let output = repo.squad_in(&outside, &["doctor"]);
+    assert!(output.code == 3 && output.err.contains("no git repository"), "{output}");
 }
 
 fn with_records() -> TestRepo {

@@ -14,6 +14,7 @@ use crate::ops::decisions::list as decisions;
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::examine::examine;
 use crate::ops::ledger::prove::{self, Proof};
+use crate::ops::run::order::flag_settings;
 use crate::ops::team::engines::{self, Governed};
 use crate::ops::team::hosts;
 use crate::ops::team::manifest::{self, Manifest};
@@ -73,11 +74,15 @@ impl Diagnosis {
     }
 }
 
-/// Checks everything, and starts the engine as a test. Fails without a repository or a team.
+/// Checks everything, and starts the engine as a test. Fails without a repository.
 pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diagnosis, Failure> {
-    let project = Project::open_or_recorded(env, directory)?;
+    let flags = engines::flags_without_team(env, directory);
+    let project = Project::open_without_team(env, directory, flag_settings(&flags))?;
     let mut problems = repository(&project)?;
-    for problem in &project.problems {
+    // Without a team, there is nothing to be missing: roles need no roster.
+    let is_of_team = |problem: &&Problem| !["roster-missing", "routing-missing"].contains(&&*problem.code);
+    let has_team = project.has_team();
+    for problem in project.problems.iter().filter(|problem| has_team || is_of_team(problem)) {
         let area = if problem.code.starts_with("config-") { Area::Configuration } else { Area::Team };
         problems.push(Finding { area, problem: problem.clone() });
     }
@@ -117,6 +122,9 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
 
 /// `6 members, 15 routes, 137 decisions`
 fn team(project: &Project) -> String {
+    if !project.has_team() {
+        return "none; `squad init` installs one".to_owned();
+    }
     let members = plural(project.team.members.len(), "member");
     let routes = plural(project.team.rules.len(), "route");
     let decisions = plural(compile::in_force(project.decisions()).len(), "decision");

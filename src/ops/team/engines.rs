@@ -134,6 +134,14 @@ pub(crate) fn first_ready(
 }
 
 /// The engine that is the same program as an MCP client.
+/// Flags with the engine of a repository without a team, where nobody has chosen one: the usual one, or another that is
+/// ready.
+pub(crate) fn flags_without_team(env: &Env, directory: &Path) -> BTreeMap<String, String> {
+    let found =
+        undecided(env, directory).and_then(|settings| first_ready(env, directory, &settings, &settings.engine.name));
+    found.map(|(engine, _)| ("engine".to_owned(), engine)).into_iter().collect()
+}
+
 pub(crate) fn of_client(name: &str) -> Option<&'static str> {
     const CLIENTS: [(&str, &str); 6] = [
         ("claude-code", "claude"),
