@@ -624,3 +624,43 @@ fn output_that_an_engine_replaces_is_no_trap() {
         assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
     }
 }
+
+/// What the check shows is what is started, whatever bounds it: only the placeholders are filled in.
+#[test]
+fn a_program_is_started_as_the_check_shows_it() {
+    let mut world = World::new();
+    let told = world.own.join("told");
+    let script = format!("#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done >'{}'\n", told.display());
+    for name in ["codex", "claude", "gemini"] {
+        crate::support::script::write(&world.own.join("bin").join(name), &script);
+    }
+    let path = format!("{}:{}", world.own.join("bin").display(), world.repo.variables["PATH"]);
+    world.repo.variables.insert("PATH".to_owned(), path);
+    for level in ["rules", "files", "full"] {
+        world.repo.variables.insert("SQUAD_SANDBOX_LEVEL".to_owned(), level.to_owned());
+        for (engine, mode, model) in [
+            ("codex-print", "deny", None),
+            ("codex-print", "allow", Some("gpt-5.2")),
+            ("claude-code", "allow", None),
+            ("gemini", "deny", Some("m-1")),
+        ] {
+            world.repo.variables.insert("ENGINE_COMMAND".to_owned(), engine.to_owned());
+            let model = model.map(|model| ["--model", model]);
+            let arguments = [&["--permissions", mode][..], model.as_ref().map_or(&[][..], |model| &model[..])].concat();
+            let check = world.repo.squad(&[&["mcp", "--check", "--json"], &arguments[..]].concat());
+            let check: Value = serde_json::from_str(&check.out).expect("JSON");
+            let mut client = McpClient::start_in(&world.repo, &world.repo.root(), &arguments, &[]).greet("2025-11-25");
+            let result = client.structured("start_squad_members", one("Begin."));
+            let shown = check["command"].as_array().expect("words").iter().skip(1).filter_map(Value::as_str);
+            let root = world.repo.root().display().to_string();
+            let shown = shown.filter(|word| *word != "{tools}").map(|word| word.replace("REPO", &root));
+            let started = fs::read_to_string(&told).expect("it was started");
+            assert_eq!(started.lines().collect::<Vec<_>>(), shown.collect::<Vec<_>>(), "{level} {engine} {mode}");
+            let member = &result["members"][0];
+            let governed = check["governed"].as_object().expect("a map").values().next().and_then(Value::as_str);
+            let governed = governed.expect("a text").trim_end_matches("; squad checks no call");
+            assert_eq!(member["governedBy"].as_str(), Some(governed), "{level} {engine} {mode}: {result}");
+            fs::remove_file(&told).expect("a file");
+        }
+    }
+}

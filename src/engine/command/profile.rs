@@ -9,7 +9,7 @@ use super::values::Values;
 use crate::engine::{Capabilities, Capability, EngineError};
 use crate::env::files::read_within;
 use crate::env::real;
-use crate::model::list;
+use crate::model::{SandboxLevel, list};
 use crate::program::{Variables, variable};
 use crate::settings::{
     Chats as ChatSource, EngineProfile, Loopback, PromptWay, SessionProtocol, StateMode, StreamKind, ToolsWay,
@@ -318,13 +318,36 @@ impl Profile {
         })
     }
 
-    /// Describes what governs its actions. `is_unrestricted`: it may act without asking.
-    pub(crate) fn governed(&self, is_unrestricted: bool) -> String {
+    /// The arguments of the mode that it works in, in squad's sandbox of this level.
+    pub(crate) fn mode(&self, is_unrestricted: bool, level: SandboxLevel) -> Vec<String> {
+        match &self.inside {
+            Some(inside) if level != SandboxLevel::Rules => inside.clone(),
+            _ if is_unrestricted => self.free.clone(),
+            _ => self.strict.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The model for an agent of which this is chosen, as the engine calls it, if it `applies` to this engine; otherwise
+    /// the profile's.
+    pub(crate) fn model_for(&self, id: &str, applies: bool) -> String {
+        match self.own_model(id) {
+            _ if !applies => self.model.clone().unwrap_or_default(),
+            Some(own) => own,
+            None => id.to_owned(),
+        }
+    }
+
+    /// Describes what governs its actions in squad's sandbox of this level. `is_unrestricted`: it may act without asking.
+    pub(crate) fn governed(&self, is_unrestricted: bool, level: SandboxLevel) -> String {
         let flags = |flags: &[String]| match flags {
             [] => "its default".to_owned(),
             flags => format!("`{}`", flags.join(" ")),
         };
         match (&self.arguments, is_unrestricted, &self.strict) {
+            _ if self.inside.is_some() && level != SandboxLevel::Rules => match is_unrestricted {
+                true => format!("squad's sandbox (`{level}`)"),
+                false => format!("squad's sandbox (`{level}`), where it cannot write in the project"),
+            },
             _ if !self.has_own_tools() => "squad's permissions: it acts only through squad's tools".to_owned(),
             (Arguments::Template(_), false, Some(strict)) => format!(
                 "only its command line, the user's own template, which `engines.{}.strict` ({}) calls read-only",

@@ -108,11 +108,7 @@ pub(in crate::engine) fn model_of(choice: &ModelChoice, names_engine: bool, prof
         ModelLayer::Charter | ModelLayer::Role => names_engine || (own.is_some() && profile.model.is_none()),
         ModelLayer::Default | ModelLayer::Engine => false,
     };
-    match own {
-        _ if !applies => profile.model.clone().unwrap_or_default(),
-        Some(own) => own,
-        None => choice.id.clone(),
-    }
+    profile.model_for(&choice.id, applies)
 }
 
 impl AdapterSession for Session {
@@ -229,13 +225,7 @@ impl Turn {
         let profile = &self.shared.profile;
         Fact::Governed {
             engine: profile.name.clone(),
-            by: match (&profile.inside, &self.shared.sandbox) {
-                (Some(_), Some(sandbox)) if is_unrestricted => format!("squad's sandbox (`{}`)", sandbox.level()),
-                (Some(_), Some(sandbox)) => {
-                    format!("squad's sandbox (`{}`), where it cannot write in the project", sandbox.level())
-                }
-                _ => profile.governed(is_unrestricted),
-            },
+            by: profile.governed(is_unrestricted, level_of(self.shared.sandbox.as_ref())),
             lacks_tools: !has_server,
             hides_refusals: !is_unrestricted && profile.hides_refusals(),
         }
@@ -271,7 +261,6 @@ impl Turn {
 
     fn values(&self, chat: Option<String>, is_unrestricted: bool) -> Values {
         let (profile, spec) = (&self.shared.profile, &self.opening.spec);
-        let strict = profile.strict.clone().unwrap_or_default();
         Values {
             chat_id: chat,
             cwd: Some(self.opening.directory.display().to_string()),
@@ -279,11 +268,7 @@ impl Turn {
                 self.opening.caller.as_ref().map_or_else(|| spec.agent.to_string(), |caller| caller.role.clone()),
             ),
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
-            mode: match &profile.inside {
-                Some(inside) if self.shared.sandbox.is_some() => inside.clone(),
-                _ if is_unrestricted => profile.free.clone(),
-                _ => strict,
-            },
+            mode: profile.mode(is_unrestricted, level_of(self.shared.sandbox.as_ref())),
             generated_uuid: Some(crate::env::unique_id().to_string()),
             ..Values::default()
         }

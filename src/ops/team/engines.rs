@@ -13,6 +13,7 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Claim, IntoMap, IntoSet, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
 use crate::ops::team::proofs::{self, KnownProofs, Started};
+use crate::ops::team::sandbox;
 use crate::ops::{Project, Workspace, runtime};
 use crate::policy::Permissions;
 use crate::pool::{Engines, Quotas, Reports};
@@ -133,7 +134,6 @@ pub(crate) fn first_ready(
     best
 }
 
-/// The engine that is the same program as an MCP client.
 /// Flags with the engine of a repository without a team, where nobody has chosen one: the usual one, or another that is
 /// ready.
 pub(crate) fn flags_without_team(env: &Env, directory: &Path) -> BTreeMap<String, String> {
@@ -142,6 +142,7 @@ pub(crate) fn flags_without_team(env: &Env, directory: &Path) -> BTreeMap<String
     found.map(|(engine, _)| ("engine".to_owned(), engine)).into_iter().collect()
 }
 
+/// The engine that is the same program as an MCP client.
 pub(crate) fn of_client(name: &str) -> Option<&'static str> {
     const CLIENTS: [(&str, &str); 6] = [
         ("claude-code", "claude"),
@@ -538,15 +539,15 @@ impl Governed {
         Self { allow: allow.to_owned(), otherwise: "squad decides on each write and command".to_owned() }
     }
 
-    fn of(profile: &Profile) -> Self {
+    fn of(profile: &Profile, level: SandboxLevel) -> Self {
         if profile.protocol.is_some() || !profile.has_own_tools() {
             return Self::by_squad();
         }
         let otherwise = match profile.require_mode(false) {
-            Ok(()) => profile.governed(false),
+            Ok(()) => profile.governed(false, level),
             Err(_) => "it is not started: it has no read-only mode".to_owned(),
         };
-        Self { allow: format!("{}; squad checks no call", profile.governed(true)), otherwise }
+        Self { allow: format!("{}; squad checks no call", profile.governed(true, level)), otherwise }
     }
 
     pub(crate) fn under(&self, permissions: Permissions) -> &str {
@@ -694,7 +695,7 @@ pub(crate) fn check_used(env: &Env, project: &Project, described: Option<&Profil
     let (runtime, known) = (runtime(env)?, KnownProofs::read(env));
     let described = described.map(|profile| {
         let report = Report::new(&profile.name);
-        runtime.block_on(profile_report(report, (env, &known), &project.folder.root, profile))
+        runtime.block_on(profile_report(report, (env, &known), Some(project), &project.folder.root, profile))
     });
     let named = names.into_iter().filter(|name| is_known(name, settings));
     let reports =
@@ -720,7 +721,7 @@ async fn report(
         }
         Some(EngineKind::Copilot) => copilot_report(report, (env, known), project, directory, settings).await,
         None => match profile(name, settings) {
-            Ok(profile) => profile_report(report, (env, known), directory, &profile).await,
+            Ok(profile) => profile_report(report, (env, known), project, directory, &profile).await,
             Err(error) => Report { installed: false, ..report.with_problem(&error) },
         },
     }
@@ -789,15 +790,23 @@ async fn copilot_report(
     report
 }
 
+/// The level of the sandbox in which a run would start a program, if that changes how it is started.
+pub(crate) fn level_for(env: &Env, project: &Project, profile: &Profile) -> SandboxLevel {
+    let bounds = profile.inside.is_some().then(|| sandbox::of_run(env, project, "engines", &[]));
+    bounds.and_then(Result::ok).map_or(SandboxLevel::Rules, |bounds| bounds.level())
+}
+
 async fn profile_report(
     mut report: Report,
     (env, known): (&Env, &KnownProofs),
+    project: Option<&Project>,
     directory: &Path,
     profile: &Profile,
 ) -> Report {
     report.about = Some(profile.about.clone());
     report.can = profile.capabilities();
-    report.governed = Some(Governed::of(profile));
+    let level = project.map_or(SandboxLevel::Rules, |project| level_for(env, project, profile));
+    report.governed = Some(Governed::of(profile, level));
     let variables = env.os_variables();
     match command::locate(profile, &Programs::new(directory, &variables)) {
         Ok(program) => {

@@ -165,16 +165,20 @@ impl McpServer {
         let is_one_shot = |profile: &Profile| profile.protocol.is_none();
         let profile = self.options.described.clone().or_else(configured).filter(is_one_shot)?;
         let shown = |name: &str| Some(format!("{{{name}}}"));
-        let strict = profile.strict.clone().unwrap_or_default();
-        let mode = if self.options.permissions == Permissions::Allow { profile.free.clone() } else { strict };
+        let level = engines::level_for(&self.env, project, &profile);
+        let mode = profile.mode(self.options.permissions == Permissions::Allow, level);
+        let chosen = project.settings.models.overrides.get("all");
+        let model = profile.model_for(chosen.map_or("", String::as_str), chosen.is_some());
         let values = Values {
             prompt: shown("prompt"),
             chat_id: shown("chatId").filter(|_| self.options.is_stateful),
-            cwd: shown("cwd"),
+            // Unless a member names another.
+            cwd: Some(project.folder.root.display().to_string()),
             role_id: shown("roleId"),
             task: shown("task"),
-            model: self.options.flags.get("model").cloned(),
+            model: Some(model).filter(|model| !model.is_empty()),
             mode,
+            tools: shown("tools").into_iter().collect(),
             ..Values::default()
         };
         let create_chat = profile.preview_of_chat(&Values { chat_id: None, ..values.clone() });
