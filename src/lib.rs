@@ -147,7 +147,7 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
     };
     let directory = directory(&env, globals.directory.as_deref());
     if globals.directory.is_some() {
-        leave_checkout(&mut env);
+        program::leave_checkout(&mut env);
     }
     let mut ui = Ui::new(streams, options);
     let directory = match directory {
@@ -209,18 +209,6 @@ fn is_utf8(env: &Env) -> bool {
         let locale = locale.to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     })
-}
-
-/// Takes the folders of the checkout around the working directory off `PATH`: with `-C`, commands start from another
-/// checkout, but this one brings no programs either.
-fn leave_checkout(env: &mut Env) {
-    let mut variables = env.os_variables();
-    program::Programs::new(&env.directory, &variables).restrict(&mut variables);
-    for (name, value) in variables {
-        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
-            env.variables.insert(name, value);
-        }
-    }
 }
 
 /// A call that lacks an argument, in words.

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use crate::env::{follow, real};
+use crate::env::{Env, follow, real};
 
 /// A process's environment.
 pub(crate) type Variables = BTreeMap<OsString, OsString>;
@@ -96,6 +96,18 @@ impl fmt::Display for ProgramRefusal {
                 write!(f, "{} belongs to the checkout; squad runs no programs from a repository", path.display())
             }
             Self::Relative(path) => write!(f, "`{}` is not an absolute path", path.display()),
+        }
+    }
+}
+
+/// Takes the folders of the checkout around the working directory off `PATH`: a command that goes on elsewhere, as with
+/// `-C`, starts from another checkout, but this one brings no programs either.
+pub(crate) fn leave_checkout(env: &mut Env) {
+    let mut variables = env.os_variables();
+    Programs::new(&env.directory, &variables).restrict(&mut variables);
+    for (name, value) in variables {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
+            env.variables.insert(name, value);
         }
     }
 }

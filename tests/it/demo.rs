@@ -79,3 +79,18 @@ fn the_demo_needs_no_name() {
     let output = repo.squad(&["demo"]);
     assert!(output.code == 0 && output.err.contains(" landed on main: "), "{output}");
 }
+
+/// The demo works elsewhere, with the user's `PATH`.
+#[cfg(unix)]
+#[test]
+fn the_demo_starts_no_program_of_the_repository_that_it_is_called_in() {
+    let mut repo = TestRepo::with_small_team();
+    let ran = repo.root().join("ran");
+    repo.write_script("bin/git", &format!("#!/bin/sh\ntouch '{}'\nexit 1\n", ran.display()));
+    let path = std::env::var("PATH").expect("a path");
+    repo.variables.insert("PATH".to_owned(), format!("{}:{path}", repo.root().join("bin").display()));
+    for from in [".", "bin"] {
+        let output = repo.squad_in(&repo.root().join(from), &["demo"]);
+        assert!(output.code == 0 && !ran.exists(), "{from}: {output}");
+    }
+}

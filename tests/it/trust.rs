@@ -247,9 +247,40 @@ fn nothing_that_a_repository_brings_runs_by_itself() {
         let at_work = |event: &Value| event["type"] == "hook.answered" || event["type"] == "check.ended";
         assert!(!repo.exists("ran") && !TestRepo::events(&output).iter().any(at_work), "{output}");
     }
-    for command in [&["doctor"][..], &["status"], &["engines"], &["route", "do it"], &["check"], &["hosts"]] {
+    for command in [
+        &["doctor", "--repair"][..],
+        &["status"],
+        &["engines", "-v"],
+        &["route", "do it"],
+        &["agents"],
+        &["agents", "diff", "HEAD"],
+        &["config", "list"],
+        &["decisions", "land"],
+        &["decisions", "review", "HEAD..HEAD"],
+        &["knowledge", "search", "it"],
+        &["log", "--usage"],
+        &["diff"],
+        &["squads"],
+        &["policy", "test", "touch ran"],
+        &["trust"],
+        &["why", ".squad/team.md:1"],
+        &["history", "land"],
+        &["gc"],
+        &["export", "-"],
+        &["remove", "--dry-run"],
+        &["rescue"],
+        &["hosts", "--check"],
+        &["upgrade"],
+        &["adopt"],
+        &["demo"],
+        &["init", "--yes"],
+        &["orchestrate", "--dry-run", "do it"],
+        &["orchestrate", "--engine", "mine", "do it"],
+        &["orchestrate", "--on", "far", "do it"],
+    ] {
         let output = repo.squad(command);
-        assert!(!repo.exists("ran"), "{command:?}: {output}");
+        let is_command = !output.err.contains("Usage:");
+        assert!(is_command && !repo.exists("ran"), "{command:?}: {output}");
     }
 }
 

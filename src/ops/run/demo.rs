@@ -14,6 +14,7 @@ use crate::ops::run::order::Order;
 use crate::ops::team::init;
 use crate::ops::team::workspace::git_environment;
 use crate::policy::Permissions;
+use crate::program::leave_checkout;
 use crate::route::RouteOptions;
 use crate::settings;
 
@@ -38,6 +39,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
     let shop = folder.path().join("shop");
     std::fs::create_dir(&shop).map_err(failed)?;
     let mut env = env.clone();
+    leave_checkout(&mut env);
     for (variable, name) in [("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data"), ("LOCALAPPDATA", "data")] {
         env.variables.insert(variable.to_owned(), folder.path().join(name).display().to_string());
     }
