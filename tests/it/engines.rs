@@ -553,6 +553,104 @@ fn whose_every_write_was_refused_is_stopped_and_whose_were_not_all_is_not() {
     }
 }
 
+/// Lines of a program's output about a write to `file`, whether it was refused.
+fn writes(stream: &str, file: &str, is_refused: bool) -> String {
+    let lines = match (stream, is_refused) {
+        ("claude", _) => vec![
+            json!({ "type": "assistant", "message": { "content": [{ "type": "tool_use", "id": file, "name": "Write",
+                "input": { "file_path": file, "content": "x" } }] } }),
+            json!({ "type": "user", "message": { "content": [{ "type": "tool_result", "tool_use_id": file,
+                "content": if is_refused { "<tool_use_error>Error: No such tool available: Write. Write is disabled for this session.</tool_use_error>" } else { "" },
+                "is_error": is_refused }] } }),
+        ],
+        ("gemini", _) => {
+            let call = json!({ "type": "tool_use", "tool_name": "write_file", "tool_id": file,
+                "parameters": { "file_path": file, "content": "x" } });
+            let result = match is_refused {
+                true => json!({ "type": "tool_result", "tool_id": file, "status": "error",
+                    "error": { "type": "policy_violation", "message": "Tool execution denied by policy." } }),
+                false => json!({ "type": "tool_result", "tool_id": file, "status": "success", "output": "" }),
+            };
+            vec![call, result]
+        }
+        (_, true) => vec![json!({ "type": "tool_use", "part": { "tool": "write", "callID": file, "state": {
+            "status": "error", "input": { "filePath": file },
+            "error": "The user rejected permission to use this specific tool call." } } })],
+        (_, false) => vec![json!({ "type": "tool_use", "part": { "tool": "write", "callID": file, "state": {
+            "status": "completed", "input": { "filePath": file }, "output": "" } } })],
+    };
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The program × whether a write was refused × whether one was done: all screens tell the same.
+#[test]
+fn what_other_engines_refused_is_told_alike() {
+    for stream in ["claude", "gemini", "opencode"] {
+        for (refused, done, code, word) in [
+            (true, false, 5, "stopped"),
+            (true, true, 0, "completed"),
+            (false, true, 0, "completed"),
+            (false, false, 1, "claimed"),
+        ] {
+            let mut lines = String::new();
+            if refused {
+                lines += &writes(stream, "a.txt", true);
+            }
+            if done {
+                lines += &writes(stream, "b.txt", false);
+            }
+            lines += match stream {
+                "claude" => "{\"type\":\"result\",\"is_error\":false,\"result\":\"Both are there.\"}\n",
+                "gemini" => {
+                    "{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"Both are there.\"}\n{\"type\":\"result\",\"status\":\"success\"}\n"
+                }
+                _ => "{\"type\":\"text\",\"part\":{\"text\":\"Both are there.\"}}\n",
+            };
+            let act = if done { "echo x > b.txt\n" } else { "" };
+            let script = format!("#!/bin/sh\ncat > /dev/null\n{act}cat <<'END'\n{lines}END\n");
+            let repo = world(&script, &format!("stream = \"{stream}\"\n"));
+            let run = ["orchestrate", "--engine", "mine", "--permissions", "allow", "-a", "ada", "Add both files"];
+            let output = squad(&repo, &run);
+            let case = format!("{stream}, refused {refused}, done {done}: {output}");
+            assert_eq!(output.code, code, "{case}");
+            let log: Value = serde_json::from_str(&squad(&repo, &["log", "--json"]).out).expect("JSON");
+            let id = log["runs"][0]["run"].as_str().expect("a run").to_owned();
+            assert_eq!(log["runs"][0]["status"], word, "{case}");
+            for list in [squad(&repo, &["log"]), squad(&repo, &["status"])] {
+                let is_it = |line: &str| line.contains(&id[id.len() - 6..]) && line.contains(word);
+                assert!(list.out.lines().any(is_it), "{case} {list}");
+            }
+            let told = squad(&repo, &["log", &id]);
+            for screen in [&output.err, &told.out] {
+                assert_eq!(
+                    screen.contains("1 refused") || screen.contains("1 write was refused"),
+                    refused,
+                    "{case} {told}"
+                );
+                assert_eq!(screen.contains("b.txt +1 -0") || screen.contains("b.txt  +1 -0"), done, "{case} {told}");
+                assert!(screen.contains(word), "{case} {told}");
+            }
+            let entries = squad(&repo, &["log", &id, "--json"]);
+            let entries: Vec<Value> =
+                entries.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+            let denied: Vec<&Value> = of(&entries, "tool.denied").iter().map(|entry| &entry["payload"]).collect();
+            assert_eq!(denied.len(), usize::from(refused), "{case}");
+            assert!(denied.iter().all(|denied| denied["detail"] == "a.txt" && denied["reason"] != ""), "{denied:?}");
+            let end = &of(&entries, "run.completed")[0]["payload"];
+            assert_eq!(
+                (&end["status"], &end["work"][0]["refused"]),
+                (&json!(word), &json!(u64::from(refused))),
+                "{case}"
+            );
+            assert_eq!(end["work"][0]["changed"].as_array().map(Vec::len), Some(usize::from(done)), "{case}");
+            if done {
+                let why = squad(&repo, &["why", "b.txt"]);
+                assert!(why.out.contains("ada"), "{why}");
+            }
+        }
+    }
+}
+
 /// Codex does not say what its mode has refused.
 #[test]
 fn whose_refusals_are_not_known_is_stopped_if_it_was_asked_for_work_and_changed_nothing() {
