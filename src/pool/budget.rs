@@ -444,7 +444,7 @@ mod tests {
         tokio::spawn(async move {
             while let Some(message) = messages.recv().await {
                 if let Message::Flush(done) = message {
-                    let _ = done.send(());
+                    let _ = done.send(Ok(()));
                 }
             }
         });

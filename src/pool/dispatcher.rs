@@ -19,7 +19,7 @@ const MAX_WRITE_DELAY: Duration = Duration::from_millis(250);
 pub(crate) enum Message {
     Report(Box<Report>),
     /// Make the reports sent so far durable.
-    Flush(oneshot::Sender<()>),
+    Flush(oneshot::Sender<Result<(), String>>),
     /// Process the reports sent so far, then end. There may still be [`Reports`] senders: a question that nobody
     /// answers keeps its agent waiting.
     Finish,
@@ -77,11 +77,13 @@ impl Reports {
         self.record_for(None, kind, Some(causes)).await
     }
 
-    /// Returns once all reports sent so far are durable, or could not be made so: the end of the run tells that.
-    pub(crate) async fn flush(&self) {
+    /// Returns once all reports sent so far are durable, or why they cannot be made so.
+    pub(crate) async fn flush(&self) -> Result<(), String> {
         let (done, flushed) = oneshot::channel();
         let _ = self.sender.send(Message::Flush(done));
-        let _ = flushed.await;
+        // Nobody listens once the run has ended.
+        let written = flushed.await.unwrap_or(Ok(()));
+        written.map_err(|reason| format!("what happens cannot be recorded: {reason}"))
     }
 
     async fn record_for(
@@ -216,7 +218,12 @@ impl<J: Journal> Dispatcher<J> {
     }
 
     /// Writes what must be durable before it is shown; then shows events and answers senders, in order.
-    async fn take(&mut self, batch: &mut Batch, group: Vec<Numbered>, flushes: Vec<oneshot::Sender<()>>) {
+    async fn take(
+        &mut self,
+        batch: &mut Batch,
+        group: Vec<Numbered>,
+        flushes: Vec<oneshot::Sender<Result<(), String>>>,
+    ) {
         let mut urgent = !flushes.is_empty();
         for Numbered { event, done } in &group {
             match event.kind.keeping() {
@@ -244,7 +251,7 @@ impl<J: Journal> Dispatcher<J> {
             }
         }
         for done in flushes {
-            let _ = done.send(());
+            let _ = done.send(written.clone());
         }
     }
 

@@ -354,7 +354,8 @@ impl RequestHandler {
             Request::BeforeTool(call, reply) => reply.send(self.before_tool(requester, &call).await),
             Request::AfterTool(call, ended, reply) => {
                 let instead = self.after_tool(requester, &call, &ended).await;
-                requester.reports.flush().await;
+                // If it cannot be written, the next call that has an effect is refused.
+                let _ = requester.reports.flush().await;
                 reply.send(instead);
             }
             Request::Unasked(reply) => {
@@ -411,6 +412,13 @@ impl RequestHandler {
             return Approval::Deny(INTERRUPTED.to_owned());
         };
         let access = if self.only_reads(requester, access, detail) { Access::Read } else { access };
+        let approval = match approval {
+            Approval::Allow => match self.begin_call(requester, call, access, detail).await {
+                Ok(()) => Approval::Allow,
+                Err(reason) => Approval::Deny(reason),
+            },
+            denied @ Approval::Deny(_) => denied,
+        };
         match &approval {
             Approval::Allow => requester.note_allowed(Some(access)),
             Approval::Deny(reason) => {
@@ -420,9 +428,19 @@ impl RequestHandler {
                 }
                 let (tool, detail) = (tool.to_owned(), detail.to_owned());
                 requester.tell(EventKind::ToolDenied { tool, detail, reason: reason.clone() });
-                return approval;
             }
         }
+        approval
+    }
+
+    /// Notes that a call begins. Whatever becomes of the run, that is known: otherwise a call with an effect may not begin.
+    async fn begin_call(
+        &self,
+        requester: &Requester,
+        call: Option<&str>,
+        access: Access,
+        detail: &str,
+    ) -> Result<(), String> {
         if let Some(tree) = requester.tree.as_ref() {
             match access {
                 Access::Read | Access::Network | Access::Own => {}
@@ -437,11 +455,7 @@ impl RequestHandler {
                 Access::Shell | Access::Mcp | Access::Other => tree.begin_command(&requester.agent, call).await,
             }
         }
-        if access != Access::Read {
-            // Whatever becomes of the run, it is known that the call began.
-            requester.reports.flush().await;
-        }
-        approval
+        if access == Access::Read { Ok(()) } else { requester.reports.flush().await }
     }
 
     async fn tool(&self, requester: &Requester, call: ToolCall) -> ToolResult {
@@ -596,7 +610,7 @@ impl RequestHandler {
         reports.tell(agent, asked);
         let _guard = QuestionGuard { reports, agent, number };
         // What led to the question is shown before it.
-        reports.flush().await;
+        let _ = reports.flush().await;
         let (sender, answer) = oneshot::channel();
         ask(Question { number, text, proposal }, sender);
         let mut cancel = self.cancel.clone();

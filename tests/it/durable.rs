@@ -57,9 +57,10 @@ fn deletes_local_state(repo: &TestRepo) {
 
 /// Takes the place of a full disk: nothing can be appended until the result is removed.
 fn blocks_the_ledger(repo: &TestRepo) -> PathBuf {
-    let lock = repo.root().join(".git/refs/squad/log.lock");
-    fs::create_dir_all(lock.join("full")).expect("a folder");
-    lock
+    let draft = repo.root().join(".git/squad/ledger.ref");
+    // It may be there for a moment.
+    while fs::create_dir_all(draft.join("full")).is_err() {}
+    draft
 }
 
 #[test]
@@ -76,6 +77,38 @@ fn a_run_whose_end_could_not_be_written_is_lost_and_resumed() {
     assert_eq!(code, Some(0), "{out}");
     assert_eq!(newest(&repo)["status"], "completed");
     repo.assert_sound();
+}
+
+/// Otherwise it would be done again when the run goes on: a call of the agent at work × the agents after it.
+#[test]
+fn what_cannot_be_recorded_does_not_begin() {
+    let repo = TestRepo::with_small_team();
+    let script = SLOW.replace("{ say = \"There.\" }", "{ run = \"echo x >> ada.txt\" }, { say = \"There.\" }");
+    let turn = |agent: &str| {
+        format!(
+            "[[turn]]\nagent = \"{agent}\"\nsteps = [{{ run = \"echo x >> {agent}.txt\" }}, {{ say = \"Done.\" }}]\n"
+        )
+    };
+    let script = format!("{script}{}{}", turn("bob"), turn("rex"));
+    let mut child = start(&repo, &script, ORDERED);
+    wait_for(&mut child, "Begun.");
+    let blocked = blocks_the_ledger(&repo);
+    let (out, code) = rest(child);
+    assert_eq!(code, Some(1), "{out}");
+    for agent in ["ada", "bob", "rex"] {
+        assert!(!repo.exists(&format!("{agent}.txt")), "{agent}: {out}");
+    }
+    assert!(out.contains("what happens cannot be recorded: "), "{out}");
+    fs::remove_dir_all(blocked).expect("it is there");
+    repo.squad(&["decisions", "add", "Whatever writes records the end"]);
+    let run = newest(&repo);
+    let agents = r#"{"ada":"lost","bob":"skipped","rex":"skipped"}"#;
+    assert_eq!((run["status"].as_str(), run["agents"].to_string().as_str()), (Some("lost"), agents), "{out}");
+    let (out, code) = resumed(&repo);
+    assert_eq!(code, Some(0), "{out}");
+    for agent in ["ada", "bob", "rex"] {
+        assert_eq!(repo.read(&format!("{agent}.txt")), "x\n", "{out}");
+    }
 }
 
 #[test]

@@ -306,3 +306,98 @@ fn what_a_reviewer_rejects_never_succeeds_however_it_is_asked() {
         assert!(shown, "the reviewer sees the lines: {ended}");
     }
 }
+
+/// On the screen, with and without `-v`, and in the log.
+#[test]
+fn nothing_of_a_command_is_hidden_on_its_second_line() {
+    for more in [&[][..], &["-v"]] {
+        let command = "mkdir app\necho BACKDOOR > app/one.py\n# three\n# four\n# five";
+        let world = World::new(|_| [plays("ada", &[&shell(command), "say:Did it."])]);
+        let run = ["orchestrate", "--permissions", "allow", "--agent", "ada", "Build it"];
+        let ended = world.run(&[&run[..], more].concat());
+        let lines = |screen: &str| screen.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+        let shown = |screen: &str, wanted: &[&str]| {
+            let lines = lines(screen);
+            lines.windows(wanted.len()).any(|window| window.iter().zip(wanted).all(|(line, end)| line.ends_with(end)))
+        };
+        let all = ["mkdir app", "echo BACKDOOR > app/one.py", "# three", "# four", "# five"];
+        let beginning = [&all[..3], &["… 2 more lines; -v shows them"]].concat();
+        assert!(shown(&ended.err, if more.is_empty() { &beginning } else { &all }), "{ended}");
+        let log: Value = serde_json::from_str(&world.run(&["log", "--json"]).out).expect("JSON");
+        let id = log["runs"][0]["run"].as_str().expect("a run").to_owned();
+        let log = world.run(&["log", &id, "--events"]);
+        assert!(shown(&log.out, &all), "{log}");
+    }
+}
+
+/// Killed, and on a disk that is full: who was at work is lost, who never began is skipped, and the run goes on.
+#[test]
+fn a_run_without_a_recorded_end_goes_on() {
+    for is_killed in [true, false] {
+        let world = World::new(|_| {
+            [
+                plays("ada", &[&shell("echo once >> ada.txt"), "sleep:2 say:There."]),
+                plays("bob", &[&shell("echo once >> bob.txt"), "say:Tested."]),
+                plays("cy", &[&shell("echo once >> cy.txt"), "say:Documented."]),
+                Script::new(COORDINATOR, ["say:All are done."]),
+            ]
+        });
+        let message = "First @ada adds the endpoint, then @bob tests it, after that @cy documents it";
+        let mut run = world.start(&["orchestrate", "--json", "--permissions", "allow", message]);
+        run.wait_for(&["tool.completed", "ada.txt"]);
+        // Takes the place of a full disk: nothing can be appended. It may be there for a moment.
+        let draft = world.repo.root().join(".git/squad/ledger.ref");
+        if is_killed {
+            signal(run.id(), "KILL");
+        } else {
+            while std::fs::create_dir_all(draft.join("full")).is_err() {}
+        }
+        let cut = run.end();
+        world.settle();
+        if !is_killed {
+            assert_eq!(cut.code, Some(1), "{cut}");
+            std::fs::remove_dir_all(draft).expect("it is there");
+        }
+        let first: Value = serde_json::from_str(cut.out.lines().next().expect("a line")).expect("JSON");
+        let id = first["run"].as_str().expect("an id").to_owned();
+        let newest = || {
+            let log: Value = serde_json::from_str(&world.run(&["log", "--json"]).out).expect("JSON");
+            log["runs"][0].clone()
+        };
+        // Whatever writes records the end.
+        world.run(&["decisions", "add", "Errors are JSON"]);
+        let (status, agents) = (&newest()["status"], &newest()["agents"]);
+        let expected = json!({ "ada": "lost", "bob": "skipped", "cy": "skipped" });
+        assert_eq!((status, agents), (&json!("lost"), &expected), "{cut}");
+        let resumed = world.run(&["orchestrate", "--json", "--resume", &id]);
+        assert_eq!(resumed.code, Some(0), "{is_killed}: {cut}\n{resumed}");
+        assert_eq!(newest()["status"], "completed", "{resumed}");
+        // The shell's end may not have been known; then its repetition is named.
+        let named = resumed.of("session.error").iter().any(|event| event.to_string().contains("the outcome of"));
+        let written = ["ada.txt", "bob.txt", "cy.txt"].map(|name| world.repo.read(name));
+        assert!(written.iter().all(|text| text == "once\n") || named, "{is_killed} {written:?} {cut} {resumed}");
+        world.repo.assert_sound();
+    }
+}
+
+/// How often it is killed before it is ready × whether the run goes on.
+#[test]
+fn a_cli_that_is_killed_while_it_starts_is_started_again_twice() {
+    for (kills, code) in [(1, 0), (2, 0), (3, 4)] {
+        let world = World::new(|_| [plays("ada", &[&shell("echo x > one.txt"), "say:Did it."])]);
+        let run = world.start(&[&ARGUMENTS[..], &["Build it"]].concat());
+        let mut killed = std::collections::BTreeSet::new();
+        while killed.len() < kills {
+            let process = world.process("copilot-runtime");
+            if killed.insert(process) {
+                signal(process, "KILL");
+            }
+        }
+        let ended = run.end();
+        assert_eq!(ended.code, Some(code), "{kills}: {ended}");
+        assert_eq!(ended.of("engine.started").len(), usize::from(code == 0), "killed before it was ready: {ended}");
+        let events = ended.events();
+        assert_eq!(events.last().expect("an end")["type"], "run.completed", "{ended}");
+        world.assert_left_in_order(&ended);
+    }
+}

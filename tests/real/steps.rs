@@ -105,5 +105,7 @@ fn what_the_reviewer_rejects_is_revised_by_somebody_else() {
     assert_eq!((&lockout["agent"], &lockout["files"]), (&json!("ada"), &json!(["login.txt"])), "{ended}");
     let shown = world.model.requests().iter().any(|request| request.to_string().contains("> +plain"));
     assert!(shown, "the reviewer sees the lines: {ended}");
+    let log = world.run(&["log", ended.events()[0]["run"].as_str().expect("a run")]);
+    assert!(log.out.contains("✓ completed after 1 rejection in "), "{log}");
     world.assert_left_in_order(&ended);
 }

@@ -299,7 +299,7 @@ async fn answer(
 async fn drain(mut messages: tokio::sync::mpsc::UnboundedReceiver<Message>) {
     while let Some(message) = messages.recv().await {
         if let Message::Flush(done) = message {
-            let _ = done.send(());
+            let _ = done.send(Ok(()));
         }
     }
 }
