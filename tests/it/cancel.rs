@@ -240,6 +240,9 @@ fn what_cannot_be_cancelled_says_why() {
     // The next command that writes clears what dead runs have left.
     assert!(Path::new(&repo.root()).join(".git/squad/runs").join(format!("{killed}.sock")).exists());
     repo.squad(&["gc"]);
+    // It told other runs what it wrote itself, and the next one clears that.
+    assert_eq!(left(&repo), ["squad.writes"]);
+    repo.squad(&["gc"]);
     assert_eq!(left(&repo), [""; 0]);
     assert!(repo.squad(&["cancel", &killed]).err.contains("is over: lost"));
 }
