@@ -74,6 +74,11 @@ impl TeamFolder {
         Some(Self { root: root.to_owned(), name, path: root.join(name) })
     }
 
+    /// Whether there is a team, and not only a place for one.
+    pub(crate) fn is_there(&self) -> bool {
+        self.path.is_dir() && !has_only_roles(&self.path)
+    }
+
     /// Whether the team folder is in another work tree.
     pub(crate) fn is_borrowed(&self) -> bool {
         self.path != self.root.join(self.name)

@@ -70,6 +70,7 @@ use crate::ops::repository;
 use crate::ops::team::hooks;
 use crate::route::Router;
 use crate::settings::BAD_VALUE;
+use crate::store::TeamFolder;
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
 
@@ -114,6 +115,11 @@ fn say_mistyped(ui: &mut Ui, team: &Team, message: &str) {
         ui.warning(&format!("nobody on the team is called @{name}"));
         ui.hint(&near.map_or("`squad agents` lists them".to_owned(), |near| format!("did you mean @{near}?")));
     }
+}
+
+/// What to do where there is nothing yet: a team is needed first.
+fn begin_with<'t>(folder: &TeamFolder, command: &'t str) -> &'t str {
+    if folder.is_there() { command } else { "squad init" }
 }
 
 /// Warns, once per repository, that squad's commits do not run its hooks.

@@ -201,6 +201,29 @@ fn what_is_in_the_teams_place_is_named() {
     assert!(repo.squad(&["status"]).out.contains("none; `squad init` installs one"));
 }
 
+/// Without and with roles, which are no team: what is looked at says how to begin, and nothing is taken for a project.
+#[test]
+fn without_a_team_a_team_comes_first() {
+    for has_roles in [false, true] {
+        let repo = TestRepo::empty();
+        repo.write("README.md", "Ours.\n");
+        if has_roles {
+            repo.write(".squad/roles/reviewer.md", "# Reviewer\n\nYou review.\n");
+        }
+        repo.git(&["add", "--all"]);
+        repo.git(&["commit", "--quiet", "--message=first"]);
+        for command in [&["log"][..], &["decisions", "list"]] {
+            let output = repo.squad(command);
+            assert!(output.code == 0 && output.err.ends_with("\nhint: squad init\n"), "{output}");
+        }
+        assert!(repo.squad(&["status"]).out.contains("none; `squad init` installs one"));
+        repo.write("README.md", "Ours too.\n");
+        let reviewed = repo.squad(&["review", "--engine", "rehearsal"]);
+        assert_eq!(reviewed.code, 0, "{reviewed}");
+        assert_eq!(repo.squad(&["squads", "--json"]).out.matches("\"path\"").count(), 0, "{has_roles}");
+    }
+}
+
 #[test]
 fn a_huge_file_is_refused_before_it_is_read() {
     let repo = TestRepo::with_small_team();

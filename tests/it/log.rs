@@ -23,31 +23,31 @@ fn runs_are_listed_and_one_is_shown_whole() {
     .assert_eq(&repo.squad(&["log"]).to_string());
     expect![[r#"
         --- stderr
-        error: `20260105-0900` is ambiguous: `20260105-090021-000013` and `20260105-090001-000001`
+        error: `20260105-0900` is ambiguous: `20260105-090020-000013` and `20260105-090000-000001`
         hint: use a longer prefix
         --- exit 2
     "#]]
     .assert_eq(&repo.squad(&["log", "20260105-0900"]).to_string());
     let output = repo.squad(&["log", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
-    expect![[r#"{"run":"20260105-090021-000013","started":"2026-01-05T09:00:22Z","ended":"2026-01-05T09:00:40Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
+    expect![[r#"{"run":"20260105-090020-000013","started":"2026-01-05T09:00:21Z","ended":"2026-01-05T09:00:39Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
     let run = value["runs"][0]["run"].as_str().expect("an id").to_owned();
     expect![[r#"
-        run 20260105-090021-000013
-        09:00:22  squad        run.started          second
-        09:00:24  squad        engine.started       rehearsal 0.1.0
-        09:00:25  squad        route.planned        ada tier standard
-        09:00:26  squad        step.started
-        09:00:27  squad        snapshot.taken
-        09:00:28  ada          session.created      squad-ada-20260105-090021-000013 on claude-sonnet-4.5
-        09:00:31  ada          tool.completed       read .squad/team.md
-        09:00:34  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
-        09:00:35  ada          session.idle         squad-ada-20260105-090021-000013
-        09:00:36  ada          session.destroyed    squad-ada-20260105-090021-000013
-        09:00:37  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
-        09:00:38  squad        step.completed
-        09:00:39  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
-        09:00:40  squad        run.completed        completed: 0.1 s, 0 in, 0 out
+        run 20260105-090020-000013
+        09:00:21  squad        run.started          second
+        09:00:23  squad        engine.started       rehearsal 0.1.0
+        09:00:24  squad        route.planned        ada tier standard
+        09:00:25  squad        step.started
+        09:00:26  squad        snapshot.taken
+        09:00:27  ada          session.created      squad-ada-20260105-090020-000013 on claude-sonnet-4.5
+        09:00:30  ada          tool.completed       read .squad/team.md
+        09:00:33  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
+        09:00:34  ada          session.idle         squad-ada-20260105-090020-000013
+        09:00:35  ada          session.destroyed    squad-ada-20260105-090020-000013
+        09:00:36  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
+        09:00:37  squad        step.completed
+        09:00:38  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
+        09:00:39  squad        run.completed        completed: 0.1 s, 0 in, 0 out
         --- exit 0
     "#]].assert_eq(&repo.squad(&["log", &run, "--events"]).to_string());
     expect![[r#"

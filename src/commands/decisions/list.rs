@@ -1,6 +1,6 @@
 use clap::ValueEnum;
 
-use crate::commands::{Context, Ended};
+use crate::commands::{Context, Ended, begin_with};
 use crate::model::{self, DecisionState, Problem, Slug, plural, printable};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::review::concerns;
@@ -58,7 +58,8 @@ impl List {
         } else if all.is_empty() && known > 0 {
             context.ui.say(&format!("None of the {} matches.", plural(known, "decision")));
         } else {
-            list(&mut context.ui, &all, wrong.iter().any(is_of_files));
+            let example = begin_with(&project.folder, "squad decisions add \"Money is stored as integer cents\"");
+            list(&mut context.ui, &all, wrong.iter().any(is_of_files), example);
         }
         Ok(0)
     }
@@ -98,12 +99,12 @@ fn is_of_files(problem: &Problem) -> bool {
     is_unread && inner.to_lowercase().starts_with("decisions")
 }
 
-fn list(ui: &mut Ui, all: &[ListedDecision], is_partial: bool) {
+fn list(ui: &mut Ui, all: &[ListedDecision], is_partial: bool, example: &str) {
     if all.is_empty() && is_partial {
         ui.say("No decision can be read.");
     } else if all.is_empty() {
         ui.say("There are no decisions yet.");
-        ui.hint("squad decisions add \"Money is stored as integer cents\"");
+        ui.hint(example);
     }
     for decision in all {
         let date = decision.date.as_deref().and_then(|date| date.get(..10)).unwrap_or("-");

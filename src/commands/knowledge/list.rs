@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::commands::{Context, Ended};
+use crate::commands::{Context, Ended, begin_with};
 use crate::model::{DecisionState, NoteKind, plural, printable, printable_line};
 use crate::ops::decisions::knowledge::{self, KnownNote, NoteProposal};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
@@ -68,7 +68,8 @@ impl List {
             context.ui.say(&format!("None of the {} matches.", plural(known, "note")));
         } else if notes.is_empty() {
             context.ui.say("There are no notes yet.");
-            context.ui.hint("squad knowledge add \"Hash tokens before storing them\"");
+            let example = "squad knowledge add \"Hash tokens before storing them\"";
+            context.ui.hint(begin_with(&project.folder, example));
         } else {
             show_list(&mut context.ui, &notes);
         }

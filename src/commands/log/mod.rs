@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::tz::TimeZone;
 
 use self::page::Page;
-use super::{Context, Ended, diff};
+use super::{Context, Ended, begin_with, diff};
 use crate::error::Failure;
 use crate::model::{RunId, Slug, plural, printable_line};
 use crate::ops::ledger::log::{self, Choice, Follower, Timeline};
@@ -123,10 +123,13 @@ impl Args {
             let runs = log::runs(repository, &prefix, &workspace.leases(), &choice, limit)?;
             if context.ui.json() {
                 context.value(serde_json::json!({ "runs": runs }));
+            } else if runs.is_empty() && choice != Choice::default() {
+                context.ui.say("No run matches.");
+            } else if runs.is_empty() {
+                context.ui.say("There are no runs yet.");
+                context.ui.hint(begin_with(&workspace.folder, "squad orchestrate \"what to do\""));
             } else {
-                let is_filtered = choice != Choice::default();
-                let clock = &context.env.clock;
-                page::runs(&mut context.ui, &runs, is_filtered, self.all || choice.agent.is_some(), clock);
+                page::runs(&mut context.ui, &runs, self.all || choice.agent.is_some(), &context.env.clock);
             }
             return Ok(0);
         };

@@ -19,16 +19,8 @@ const MESSAGE: usize = 20;
 /// Columns of what a table of usage is about.
 const LABEL: usize = 9;
 
-/// `is_filtered`: the runs were selected by agent or time. `all`: also those that only answered.
-pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool, all: bool, clock: &Clock) {
-    match (runs, is_filtered) {
-        ([], true) => ui.say("No run matches."),
-        ([], false) => {
-            ui.say("There are no runs yet.");
-            ui.hint("squad orchestrate \"what to do\"");
-        }
-        _ => {}
-    }
+/// `all`: also those that only answered.
+pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], all: bool, clock: &Clock) {
     let (zone, this_year) = (clock.zone(), clock.now().to_zoned(clock.zone()).year());
     let is_shown = |run: &&RunSummary| all || !(run.is_answer && run.status == "completed");
     let width = |text: fn(&RunSummary) -> String| runs.iter().filter(is_shown).map(|run| text(run).len()).max();

@@ -178,7 +178,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         folder.as_ref().map(|folder| crate::ops::team::workspace::project_path(folder, &work_dir)).unwrap_or_default();
     let left_out = if folder.is_none() { left_out(&repository)? } else { None };
     // A broken link in the place of the folder also prevents `squad init`.
-    let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
+    let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok_and(|found| !found.is_dir());
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix)?;
     let local = repository.own_folder();

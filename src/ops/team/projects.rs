@@ -22,7 +22,7 @@ use crate::error::Failure;
 use crate::model::{Sort, from_json, list, printable_line, to_json};
 use crate::ops::Workspace;
 use crate::ops::team::workspace::{below, project_path};
-use crate::store;
+use crate::store::TeamFolder;
 
 /// A file of the index is smaller.
 const LARGEST: u64 = 16 * 1024;
@@ -96,18 +96,14 @@ fn add(env: &Env, folder: &Path, id: Option<String>, path: &Path) -> std::io::Re
 /// the project of the main one, if that has the team, too.
 fn indexed_path(workspace: &Workspace) -> Option<PathBuf> {
     let folder = &workspace.folder;
-    if folder.is_borrowed() || !folder.path.is_dir() {
+    if folder.is_borrowed() || !folder.is_there() {
         return None;
     }
     let in_main = workspace.repository.main_work_dir().map(|main| {
         let place = project_path(folder, &workspace.work_dir);
         if place.is_empty() { real(main) } else { real(main).join(place) }
     });
-    in_main.filter(|root| has_team(root)).or_else(|| Some(folder.root.clone()))
-}
-
-fn has_team(root: &Path) -> bool {
-    store::FOLDERS.iter().any(|name| root.join(name).is_dir())
+    in_main.filter(|root| TeamFolder::of(root).is_there()).or_else(|| Some(folder.root.clone()))
 }
 
 /// Whether somebody has needed this project's id before.
@@ -175,7 +171,7 @@ pub(crate) fn all(env: &Env) -> Vec<KnownProject> {
     let read = |file: PathBuf| {
         let IndexFile { path, id, .. } = from_json(read_regular(&file, LARGEST)?).ok()?;
         let path = expanded(env, &path)?;
-        let state = if has_team(&path) { Found::Here } else { Found::Gone };
+        let state = if TeamFolder::of(&path).is_there() { Found::Here } else { Found::Gone };
         Some(KnownProject { path, state, id, file })
     };
     let json = files.filter(|file| file.extension().is_some_and(|extension| extension == "json"));
@@ -286,7 +282,7 @@ pub(crate) fn scan(env: &Env, directory: &Path) -> Result<Scan, Failure> {
             continue;
         }
         // What lies in a project with a team is the project's, as the teams in a project's tests are.
-        if has_team(&place)
+        if TeamFolder::of(&place).is_there()
             && let Ok(workspace) = Workspace::find(env, &place)
             && let Some(path) = indexed_path(&workspace)
         {
