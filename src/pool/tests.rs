@@ -89,7 +89,7 @@ async fn durable_events_are_written_before_they_are_shown() {
 async fn what_was_told_before_a_flush_is_durable_after_it() {
     let (trace, _) = played(0, |reports| async move {
         reports.tell(None, message());
-        let _ = reports.flush().await;
+        assert_eq!(reports.flush().await, Ok(()));
         reports.tell(None, message());
     })
     .await;
@@ -97,7 +97,7 @@ async fn what_was_told_before_a_flush_is_durable_after_it() {
     // A failed write holds nobody up; it is retried.
     let (trace, written) = played(1, |reports| async move {
         reports.tell(None, message());
-        let _ = reports.flush().await;
+        assert!(reports.flush().await.is_err_and(|reason| reason.contains("cannot be recorded")));
     })
     .await;
     assert_eq!((trace, written), (vec!["showed agent.message".to_owned(), "wrote agent.message".to_owned()], Ok(())));
