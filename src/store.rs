@@ -67,11 +67,10 @@ impl TeamFolder {
     }
 
     fn in_root(root: &Path) -> Option<Self> {
+        let mut folders = FOLDERS.iter().map(|name| Self { root: root.to_owned(), name, path: root.join(name) });
         // What a revert leaves of a folder must not hide the team in the other.
-        let has_roster = |name: &&&str| root.join(name).join(ROSTER).is_file();
-        let is_folder = |name: &&&str| root.join(name).is_dir() && !has_only_roles(&root.join(name));
-        let name = FOLDERS.iter().find(has_roster).or_else(|| FOLDERS.iter().find(is_folder))?;
-        Some(Self { root: root.to_owned(), name, path: root.join(name) })
+        let has_roster = |folder: &Self| folder.path.join(ROSTER).is_file();
+        folders.clone().find(has_roster).or_else(|| folders.find(Self::is_there))
     }
 
     /// Whether there is a team, and not only a place for one.
