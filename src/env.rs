@@ -240,6 +240,13 @@ impl Clock {
         }
     }
 
+    /// A day for people: `today`, `24 Nov`, or `24 Nov 2025` if it is not of this year.
+    pub(crate) fn day(&self, at: Timestamp) -> String {
+        let [now, at] = [self.now(), at].map(|time| time.to_zoned(self.zone()));
+        let format = if at.year() == now.year() { "%-d %b" } else { "%-d %b %Y" };
+        if at.date() == now.date() { "today".to_owned() } else { at.strftime(format).to_string() }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         match self {
             // Millisecond precision is enough for ids and people.

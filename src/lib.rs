@@ -223,8 +223,9 @@ fn incomplete(error: &clap::Error) -> Option<Failure> {
     let command = usage.split(" [").next().and_then(|usage| usage.split(" <").next()).unwrap_or(usage);
     let command = command.split(" -").next().unwrap_or(command);
     (error.kind() == ErrorKind::MissingRequiredArgument).then(|| {
+        let lists = if missing.iter().any(|name| name == "<RUN>") { "; `squad log` lists runs" } else { "" };
         Failure::usage(format!("`{command}` needs {}", list(missing)))
-            .hint(format!("{usage}; `{command} --help` says more"))
+            .hint(format!("{usage}; `{command} --help` says more{lists}"))
     })
 }
 

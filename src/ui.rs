@@ -251,7 +251,9 @@ impl Ui {
     }
 
     pub(crate) fn all_problems<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
-        for (problem, more) in folded(problems, self.options.verbose) {
+        let problems: Vec<&Problem> = problems.into_iter().collect();
+        for (place, more) in folded(&problems, self.options.verbose) {
+            let problem = problems[place];
             let mark = format!("{}:", problem.severity);
             let shown = self.err_prose(style(problem.severity), &mark, &problem.to_string());
             self.say(&shown);
@@ -264,20 +266,11 @@ impl Ui {
         }
     }
 
-    /// Shows problems as the requested result, so on stdout.
-    pub(crate) fn findings<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
-        for (problem, more) in folded(problems, self.options.verbose) {
-            let mark = format!("{}:", problem.severity);
-            let shown = self.out_prose(style(problem.severity), &mark, &problem.to_string());
-            self.data(&shown);
-            if let Some(hint) = &problem.hint {
-                let shown = self.out_prose(NOTE, "  hint:", hint);
-                self.data(&shown);
-            }
-            if more > 0 {
-                self.data(&format!("  {}", more_like_it(more)));
-            }
-        }
+    /// The problems to show, by their places, each with the number of similar ones left out after it. Of many with the
+    /// same code and hint, only the first few are shown.
+    pub(crate) fn folded<'p>(&self, problems: impl IntoIterator<Item = &'p Problem>) -> Vec<(usize, usize)> {
+        let problems: Vec<&Problem> = problems.into_iter().collect();
+        folded(&problems, self.options.verbose)
     }
 
     /// Reports why a command failed.
@@ -303,10 +296,6 @@ impl Ui {
         paint(self.colors(self.streams.err_is_terminal), style, text)
     }
 
-    fn out_prose(&self, style: Style, mark: &str, text: &str) -> String {
-        prose(self.streams.out_is_terminal.then(|| self.out_columns()), &self.out_paint(style, mark), (mark, text))
-    }
-
     fn err_prose(&self, style: Style, mark: &str, text: &str) -> String {
         let columns = self.streams.err_is_terminal.then(|| self.columns());
         prose(columns, &self.err_paint(style, mark), (mark, text))
@@ -326,30 +315,29 @@ impl Ui {
     }
 }
 
-/// The problems to show, each with the number of similar ones left out after it. Of many with the same code and hint,
-/// only the first few are shown.
-fn folded<'p>(problems: impl IntoIterator<Item = &'p Problem>, verbose: bool) -> Vec<(&'p Problem, usize)> {
+fn folded<'p>(problems: &[&'p Problem], verbose: bool) -> Vec<(usize, usize)> {
     const MANY: usize = 5;
     const SHOWN: usize = 3;
-    let problems: Vec<&Problem> = problems.into_iter().collect();
+    fn alike(problem: &Problem) -> (&str, Option<&str>) {
+        (&problem.code, problem.hint.as_deref())
+    }
     let mut counts: HashMap<(&str, Option<&str>), (usize, usize)> = HashMap::new();
-    let alike = |problem: &'p Problem| (&*problem.code, problem.hint.as_deref());
-    for problem in &problems {
+    for problem in problems {
         counts.entry(alike(problem)).or_default().0 += 1;
     }
-    let show = |problem: &'p Problem| {
-        let (all, shown) = counts.entry(alike(problem)).or_default();
+    let show = |(place, problem): (usize, &&'p Problem)| {
+        let (all, shown) = counts.get_mut(&alike(problem))?;
         *shown += 1;
         match *all >= MANY && !verbose {
             true if *shown > SHOWN => None,
-            true if *shown == SHOWN => Some((problem, *all - SHOWN)),
-            _ => Some((problem, 0)),
+            true if *shown == SHOWN => Some((place, *all - SHOWN)),
+            _ => Some((place, 0)),
         }
     };
-    problems.into_iter().filter_map(show).collect()
+    problems.iter().enumerate().filter_map(show).collect()
 }
 
-fn more_like_it(count: usize) -> String {
+pub(crate) fn more_like_it(count: usize) -> String {
     format!("and {count} more like it: --verbose shows all")
 }
 

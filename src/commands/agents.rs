@@ -6,12 +6,14 @@ mod show;
 use clap::Subcommand;
 
 use super::{Context, Ended};
-use crate::model::{Kind, Module, Rule, Status, first_line, plural};
+use crate::env::Clock;
+use crate::model::{Kind, Module, Problem, Rule, Severity, Status, first_line, plural};
 use crate::ops::Project;
+use crate::ops::ledger::log::AgentRuns;
 use crate::ops::team::agents::{self, AgentReport, TeamReport};
 use crate::settings::Layer;
 use crate::ui::Ui;
-use crate::view::{LineStyle, Text};
+use crate::view::{LineStyle, Mark, Text};
 
 /// Show the team as squad reads it
 ///
@@ -76,7 +78,7 @@ impl Args {
                 let report = agents::report(context.env, &context.directory)?;
                 match context.ui.json() {
                     true => context.ui.value(&report),
-                    false => shown(&mut context.ui, &report),
+                    false => shown(&mut context.ui, &report, &context.env.clock),
                 }
                 Ok(0)
             }
@@ -84,26 +86,38 @@ impl Args {
     }
 }
 
-fn shown(ui: &mut Ui, report: &TeamReport) {
-    let rows = report.agents.iter().map(|it| (it, first_line(&it.name, WIDEST), first_line(&it.role, WIDEST)));
-    let rows: Vec<_> = rows.collect();
-    let name = rows.iter().map(|(_, name, _)| name.chars().count()).max().unwrap_or(0);
-    let role = rows.iter().map(|(_, _, role)| role.chars().count()).max().unwrap_or(0);
-    let model = rows.iter().filter(|(agent, ..)| agent.kind == Kind::Agent);
-    let model = model.map(|(agent, ..)| agent.resolved_model.chars().count()).max().unwrap_or(0);
-    for (agent, its_name, its_role) in &rows {
-        let line = format!("{its_name:<name$}  {its_role:<role$}  ");
-        let rest = match agent.kind {
-            Kind::Agent => {
-                let routes = routes(report, agent);
-                format!("{:<model$}  {routes}{}", agent.resolved_model, note(agent.status))
-            }
-            Kind::Helper => "built-in helper, its work is squad's own".to_owned(),
-            Kind::Human => "a person".to_owned(),
-            Kind::Bot => "works elsewhere".to_owned(),
+fn shown(ui: &mut Ui, report: &TeamReport, clock: &Clock) {
+    let rows = report.agents.iter().map(|agent| {
+        let AgentReport { name, role, kind, .. } = agent;
+        let (model, rest) = match kind {
+            Kind::Agent => (&*agent.resolved_model, format!("{}{}", routes(report, agent), note(agent.status))),
+            Kind::Helper => ("", "built-in helper, its work is squad's own".to_owned()),
+            Kind::Human => ("", "a person".to_owned()),
+            Kind::Bot => ("", "works elsewhere".to_owned()),
         };
+        (agent, first_line(name, WIDEST), first_line(role, WIDEST), model, rest)
+    });
+    let rows: Vec<_> = rows.collect();
+    let name = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
+    let role = rows.iter().map(|row| row.2.chars().count()).max().unwrap_or(0);
+    let model = rows.iter().map(|row| row.3.chars().count()).max().unwrap_or(0);
+    let worked = rows.iter().filter(|row| row.0.runs.count > 0);
+    let rest = worked.map(|row| row.4.chars().count()).max().unwrap_or(0);
+    for (agent, its_name, its_role, its_model, its_rest) in &rows {
+        let is_wrong = |problem: &&Problem| problem.severity != Severity::Note;
+        let mut wrong = report.problems.iter().filter(is_wrong);
+        let is_doubtful = wrong.any(|problem| agents::is_about(problem, &agent.slug, &agent.source));
+        let start = if is_doubtful { Text::marked(LineStyle::Warning, Mark::Attention) } else { Text::unmarked() };
         let style = if agent.kind == Kind::Agent { LineStyle::Strong } else { LineStyle::Faint };
-        ui.texts(&[Text::default().with(style, &line).hanging().plain(&rest)]);
+        let line = start.with(style, &format!("{its_name:<name$}  {its_role:<role$}  ")).hanging();
+        let line = if its_model.is_empty() { line } else { line.plain(&format!("{its_model:<model$}  ")) };
+        ui.texts(&[match agent.runs.last {
+            Some(last) => {
+                let runs = format!("  {}", runs(&agent.runs, &clock.day(last)));
+                line.plain(&format!("{its_rest:<rest$}")).with(LineStyle::Faint, &runs)
+            }
+            None => line.plain(its_rest),
+        }]);
     }
     let more = [(report.roles.len(), "role"), (report.skills.len(), "skill")];
     let more = more.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun));
@@ -127,6 +141,12 @@ fn routes(report: &TeamReport, agent: &AgentReport) -> String {
     let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun));
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { format!("no route: reached only as @{}", agent.slug) } else { parts.join(", ") }
+}
+
+/// `31 runs, 2 failed, last 24 Nov`
+fn runs(runs: &AgentRuns, last: &str) -> String {
+    let failed = if runs.failed > 0 { format!(", {} failed", runs.failed) } else { String::new() };
+    format!("{}{failed}, last {last}", plural(runs.count, "run"))
 }
 
 fn note(status: Status) -> &'static str {

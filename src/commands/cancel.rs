@@ -39,7 +39,7 @@ impl Args {
         }
         let agent = request.agent.map(|agent| format!("{agent} in ")).unwrap_or_default();
         let state = if request.was_cancelled { "was already cancelled" } else { "is being cancelled" };
-        context.ui.say(&format!("{agent}run {} {state}.", request.run));
+        context.ui.say(&format!("{agent}run {} {state}.", request.run.short()));
         Ok(0)
     }
 }

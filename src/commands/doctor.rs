@@ -1,8 +1,8 @@
 use super::{Context, Ended};
-use crate::model::{Damage, Severity, plural, printable};
+use crate::model::{Damage, Severity, plural};
 use crate::ops::ledger::repair;
-use crate::ops::overview::doctor;
-use crate::ui::Consent;
+use crate::ops::overview::doctor::{self, Diagnosis, Finding};
+use crate::ui::{Consent, Ui, more_like_it};
 use crate::view::{LineStyle, Mark, Text};
 
 /// Columns of what a line is about.
@@ -38,27 +38,9 @@ impl Args {
         }
         let diagnosed = doctor::diagnose(context.env, &context.directory, self.prove);
         let diagnosis = diagnosed.inspect_err(|_| without_team(context))?;
-        let ui = &mut context.ui;
-        if ui.json() {
-            ui.value(&diagnosis);
-        } else {
-            ui.findings(diagnosis.problems.iter().map(|finding| &finding.problem));
-            if let Some(proof) = &diagnosis.proof {
-                ui.data(&proof.to_string());
-            }
-            ui.texts(&diagnosis.well.iter().map(|(about, text)| well(about, text)).collect::<Vec<_>>());
-            for (engine, governed) in &diagnosis.governed {
-                ui.data(&printable(&format!("{engine}: {governed}.")));
-            }
-            if let Some(level) = diagnosis.sandbox {
-                ui.data(&format!("The agents' sandbox: {level}."));
-            }
-            let wrong = diagnosis.problems.iter().filter(|finding| finding.problem.severity != Severity::Note).count();
-            ui.data(&if wrong == 0 {
-                "Everything is in order.".to_owned()
-            } else {
-                format!("{} to fix", plural(wrong, "problem"))
-            });
+        match context.ui.json() {
+            true => context.ui.value(&diagnosis),
+            false => show(&mut context.ui, &diagnosis),
         }
         Ok(u8::from(!diagnosis.is_healthy()))
     }
@@ -73,8 +55,44 @@ fn without_team(context: &mut Context<'_>) {
     }
 }
 
+fn show(ui: &mut Ui, diagnosis: &Diagnosis) {
+    if let Some(proof) = &diagnosis.proof {
+        ui.data(&proof.to_string());
+    }
+    let mut lines: Vec<Text> = diagnosis.well.iter().map(|(about, text)| well(about, text)).collect();
+    let neutral = |about: &str, text: &str| about_it(Text::unmarked(), about, text);
+    let governed = diagnosis.governed.iter();
+    lines.extend(governed.map(|(engine, governed)| neutral("governed", &format!("{engine}: {governed}"))));
+    lines.extend(diagnosis.sandbox.map(|level| neutral("sandbox", &level.to_string())));
+    for (place, more) in ui.folded(diagnosis.problems.iter().map(|finding| &finding.problem)) {
+        let finding = &diagnosis.problems[place];
+        let mark = match finding.problem.severity {
+            Severity::Error => Text::marked(LineStyle::Bad, Mark::Bad),
+            Severity::Warning => Text::marked(LineStyle::Warning, Mark::Attention),
+            Severity::Note => Text::unmarked(),
+        };
+        lines.push(about_it(mark, finding.area.word(), &finding.text()));
+        let below = |text: &str| Text::default().filled(2 + ABOUT).hanging().with(LineStyle::Faint, text);
+        lines.extend(finding.problem.hint.as_deref().map(below));
+        lines.extend((more > 0).then(|| below(&more_like_it(more))));
+    }
+    ui.texts(&lines);
+    let count = |severity, noun| {
+        let is_of_it = |finding: &&Finding| finding.problem.severity == severity;
+        let count = diagnosis.problems.iter().filter(is_of_it).count();
+        (count > 0).then(|| plural(count, noun))
+    };
+    let counts = [count(Severity::Error, "problem"), count(Severity::Warning, "warning")];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    ui.data(&if counts.is_empty() { "Everything is in order.".to_owned() } else { counts.join(", ") });
+}
+
 fn well(about: &str, text: &str) -> Text {
-    Text::marked(LineStyle::Good, Mark::Good).with(LineStyle::Strong, about).filled(2 + ABOUT).hanging().plain(text)
+    about_it(Text::marked(LineStyle::Good, Mark::Good), about, text)
+}
+
+fn about_it(mark: Text, about: &str, text: &str) -> Text {
+    mark.with(LineStyle::Strong, about).filled(2 + ABOUT).hanging().plain(text)
 }
 
 fn repaired(context: &mut Context<'_>, is_agreed: bool) -> Ended {

@@ -10,10 +10,12 @@ use crate::settings::Layer;
 use crate::ui::Ui;
 
 /// Add what agents have learned to their history files
+///
+/// Alone, it shows what waits to land, as `squad history land --dry-run` does.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -40,12 +42,11 @@ Examples:
 
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
-        let Command::Land { dry_run, .. } = &self.command;
-        !dry_run
+        matches!(self.command, Some(Command::Land { dry_run: false, .. }))
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let Command::Land { agent, dry_run } = self.command;
+        let Command::Land { agent, dry_run } = self.command.unwrap_or(Command::Land { agent: None, dry_run: true });
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         project.require_readable()?;
         let landing = history::land(context.env, &project, agent.as_deref(), WriteMode::new(dry_run, false))?;

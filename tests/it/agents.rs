@@ -13,11 +13,11 @@ fn the_team_is_shown_as_squad_reads_it() {
         "# Ada — Backend Dev\n\n## Model\n\n- **Preferred:** `big-1`\n\n## Tools\n\n- `view`\n",
     );
     expect![[r#"
-        Ada     Backend Dev  big-1              2 routes
-        Bob     Tester       claude-sonnet-4.5  1 route
-        Rex     Reviewer     claude-sonnet-4.5  1 route
-        Scribe  Logger       built-in helper, its work is squad's own
-        Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
+          Ada     Backend Dev  big-1              2 routes
+        ! Bob     Tester       claude-sonnet-4.5  1 route
+        ! Rex     Reviewer     claude-sonnet-4.5  1 route
+          Scribe  Logger       built-in helper, its work is squad's own
+          Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
         --- stderr
 
         5 members, 3 routing rules, 0 decisions in force
@@ -29,7 +29,7 @@ fn the_team_is_shown_as_squad_reads_it() {
     "#]]
     .assert_eq(&repo.squad(&["agents"]).to_string());
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
-    expect![[r#"{"name":"Ada","slug":"ada","role":"Backend Dev","kind":"agent","status":"active","charter":".squad/agents/ada/charter.md","model":"big-1","resolved_model":"big-1","model_layer":"charter","tools":["view"],"prompt_tokens":203,"compiled_hash":"c14fc1cb13dc11d6","source":".squad/team.md:5"}"#]].assert_eq(&value["agents"][0].to_string());
+    expect![[r#"{"name":"Ada","slug":"ada","role":"Backend Dev","kind":"agent","status":"active","charter":".squad/agents/ada/charter.md","model":"big-1","resolved_model":"big-1","model_layer":"charter","tools":["view"],"prompt_tokens":203,"compiled_hash":"c14fc1cb13dc11d6","source":".squad/team.md:5","runs":{"count":0,"failed":0,"last":null}}"#]].assert_eq(&value["agents"][0].to_string());
     expect![[r#"{"signal":"Security","agents":["ada"],"reviewer":"rex","examples":["login","password"],"source":".squad/routing.md:7"}"#]].assert_eq(&value["rules"][2].to_string());
     assert_eq!(value["decisions"].to_string(), r#"{"total":0,"dated":0,"attributed":0,"in_force":0,"archived":0}"#);
     let names: Vec<&String> = value.as_object().expect("an object").keys().collect();
@@ -59,17 +59,17 @@ fn of_many_problems_that_are_mended_alike_the_first_are_shown() {
         &format!("| Work Type | Route To | Examples |\n|-|-|-|\n| API | Backend | |\n{rows}"),
     );
     expect![[r#"
-        warning: .squad/routing.md:4: `{domain 1}` is a template's placeholder row
-          hint: fill it in or delete the row
-        warning: .squad/routing.md:5: `{domain 2}` is a template's placeholder row
-          hint: fill it in or delete the row
-        warning: .squad/routing.md:6: `{domain 3}` is a template's placeholder row
-          hint: fill it in or delete the row
-          and 3 more like it: --verbose shows all
         ✓ engine     rehearsal 0.1.0 is ready
-        rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
-        The agents' sandbox: rules.
-        6 problems to fix
+          governed   rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command
+          sandbox    rules
+        ! team       .squad/routing.md:4: `{domain 1}` is a template's placeholder row
+                     fill it in or delete the row
+        ! team       .squad/routing.md:5: `{domain 2}` is a template's placeholder row
+                     fill it in or delete the row
+        ! team       .squad/routing.md:6: `{domain 3}` is a template's placeholder row
+                     fill it in or delete the row
+                     and 3 more like it: --verbose shows all
+        6 warnings
         --- exit 1
     "#]]
     .assert_eq(&repo.squad(&["doctor"]).to_string());
@@ -84,12 +84,12 @@ fn of_many_problems_that_are_mended_alike_the_first_are_shown() {
 fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     let mut repo = TestRepo::with_team();
     expect![[r#"
-        error: engine copilot: there is no Copilot CLI at /nonexistent/copilot, where COPILOT_CLI_PATH says it is
-          hint: correct the path, or install the CLI with `npm install -g @github/copilot`
         ✓ team       6 members, 13 routes, 0 decisions in force
-        copilot: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
-        The agents' sandbox: rules.
-        1 problem to fix
+          governed   copilot: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command
+          sandbox    rules
+        ✗ engine     copilot: there is no Copilot CLI at /nonexistent/copilot, where COPILOT_CLI_PATH says it is
+                     correct the path, or install the CLI with `npm install -g @github/copilot`
+        1 problem
         --- exit 1
     "#]]
     .assert_eq(&repo.squad(&["doctor"]).to_string());
@@ -97,8 +97,8 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     expect![[r#"
         ✓ team       6 members, 13 routes, 0 decisions in force
         ✓ engine     rehearsal 0.1.0 is ready
-        rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
-        The agents' sandbox: rules.
+          governed   rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command
+          sandbox    rules
         Everything is in order.
         --- exit 0
     "#]]
@@ -108,21 +108,45 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     repo.git(&["checkout", "--quiet", "--detach"]);
     repo.squad(&["decisions", "add", "Kept"]);
     expect![[r#"
-        note: REPO: HEAD is detached, so no decision can land
-          hint: `git switch` to a branch before a run whose decisions should land
-        warning: REPO: 1 decision recorded and on no branch yet
-          hint: `squad decisions land` on the branch they were made for
-        warning: .squad/routing.md:1: squad found no routing rule in it
-          hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
-        warning: .squad/config.toml:2: there is no setting `sessions.timout`
-          hint: did you mean `sessions.timeout`?
         ✓ engine     rehearsal 0.1.0 is ready
-        rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command.
-        The agents' sandbox: rules.
-        3 problems to fix
+          governed   rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command
+          sandbox    rules
+          repository HEAD is detached, so no decision can land
+                     `git switch` to a branch before a run whose decisions should land
+        ! repository 1 decision recorded and on no branch yet
+                     `squad decisions land` on the branch they were made for
+        ! team       .squad/routing.md:1: squad found no routing rule in it
+                     rules are rows of a table such as `| Work Type | Route To | Examples |`
+        ! config     .squad/config.toml:2: there is no setting `sessions.timout`
+                     did you mean `sessions.timeout`?
+        3 warnings
         --- exit 1
     "#]]
     .assert_eq(&repo.squad(&["doctor"]).to_string());
+}
+
+/// An agent that fails in a step and is skipped in another has failed; one that was only skipped has not worked.
+#[test]
+fn the_list_says_how_often_each_has_worked() {
+    let repo = TestRepo::with_small_team();
+    let runs = |output: &str, name: &str| {
+        let line = output.lines().find(|line| line.contains(name)).expect("a member").to_owned();
+        line.split_once(" route").expect("it has routes").1.trim_start_matches('s').trim().to_owned()
+    };
+    let fails = "[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"the model is gone\" }]\n";
+    let steps = "First @ada adds the endpoint, then @bob tests it, after that @ada polishes it";
+    assert_eq!(repo.rehearse(fails, &["--permissions", "allow", steps]).code, 1);
+    let listed = repo.squad(&["agents"]).out;
+    let last = listed.split("last ").nth(1).and_then(|rest| rest.lines().next()).expect("a day").to_owned();
+    assert_eq!(runs(&listed, "Ada"), format!("1 run, 1 failed, last {last}"));
+    assert_eq!((runs(&listed, "Bob"), runs(&listed, "Rex")), (String::new(), String::new()));
+    let works = "[[turn]]\nsteps = [{ say = \"Done.\" }]\n";
+    assert_eq!(repo.rehearse(works, &["@ada and @bob, what is in team.md?"]).code, 0);
+    let listed = repo.squad(&["agents"]).out;
+    assert_eq!(runs(&listed, "Ada"), format!("2 runs, 1 failed, last {last}"));
+    assert_eq!(runs(&listed, "Bob"), format!("1 run, last {last}"));
+    let json: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
+    assert_eq!((&json["agents"][0]["runs"]["count"], &json["agents"][2]["runs"]["count"]), (&2.into(), &0.into()));
 }
 
 /// Nothing is wrong with a repository that has no team; an engine that cannot work is.

@@ -34,6 +34,11 @@ fn left(repo: &TestRepo) -> Vec<String> {
     folder.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
+/// How people are shown a run's id.
+fn short(run: &str) -> &str {
+    run.rsplit('-').next().unwrap_or(run)
+}
+
 #[test]
 fn a_run_is_cancelled_from_another_work_tree_as_by_an_interrupt() {
     let repo = TestRepo::with_small_team();
@@ -42,7 +47,7 @@ fn a_run_is_cancelled_from_another_work_tree_as_by_an_interrupt() {
     let begun = wait_for(&mut child, "Begun.");
     let run = run_of(&begun);
     let output = repo.squad_in(&repo.root().join("../side"), &["cancel", &run[..run.len() - 2]]);
-    assert_eq!(output.to_string(), format!("--- stderr\nrun {run} is being cancelled.\n--- exit 0\n"));
+    assert_eq!(output.to_string(), format!("--- stderr\nrun {} is being cancelled.\n--- exit 0\n", short(&run)));
     let (out, code) = rest(child);
     let all = begun + &out;
     assert_eq!(code, Some(130), "{all}");
@@ -90,13 +95,13 @@ fn of_two_live_runs_a_prefix_cancels_the_one_that_it_fits() {
     let shared = first.1.chars().zip(second.1.chars()).take_while(|(one, other)| one == other).count();
     let prefix = &first.1[..=shared];
     let output = repo.squad(&["cancel", prefix]);
-    assert_eq!(output.to_string(), format!("--- stderr\nrun {} is being cancelled.\n--- exit 0\n", first.1));
+    assert_eq!(output.to_string(), format!("--- stderr\nrun {} is being cancelled.\n--- exit 0\n", short(&first.1)));
     assert_eq!(rest(first.0).1, Some(130));
     assert_eq!(live(&repo), [second.1.as_str()]);
     // One that is over does not make it ambiguous, and is not asked for in its place.
     assert!(repo.squad(&["cancel", prefix]).code == 0 && live(&repo) == [second.1.as_str()]);
     let output = repo.squad(&["cancel", "20"]);
-    assert_eq!(output.to_string(), format!("--- stderr\nrun {} is being cancelled.\n--- exit 0\n", second.1));
+    assert_eq!(output.to_string(), format!("--- stderr\nrun {} is being cancelled.\n--- exit 0\n", short(&second.1)));
     assert_eq!((rest(second.0).1, live(&repo).len()), (Some(130), 0));
     let none = repo.squad(&["cancel", "20"]);
     assert!(none.code == 2 && none.err.contains("`20` is ambiguous: "), "{none}");
@@ -109,7 +114,7 @@ fn an_agent_is_cancelled_and_the_others_go_on() {
     let begun = wait_for(&mut child, "Me too.");
     let run = run_of(&begun);
     let output = repo.squad(&["cancel", &run, "Bob"]);
-    assert_eq!(output.to_string(), format!("--- stderr\nbob in run {run} is being cancelled.\n--- exit 0\n"));
+    assert_eq!(output.to_string(), format!("--- stderr\nbob in run {} is being cancelled.\n--- exit 0\n", short(&run)));
     let (out, code) = rest(child);
     let all = begun + &out;
     assert_eq!(code, Some(130), "{all}");

@@ -477,7 +477,7 @@ fn what_holds_for_writes_and_commands_is_said_for_each_engine() {
         let shown = squad(&repo, &["engines", name]);
         assert!(shown.out.contains(&format!("  governed  {line}\n")), "{shown}");
         let is_used = ["rehearsal", "mine", "loose"].contains(&name);
-        assert_eq!(doctor.out.contains(&format!("{name}: {line}.\n")), is_used, "{name}: {doctor}");
+        assert_eq!(doctor.out.contains(&format!("{name}: {line}\n")), is_used, "{name}: {doctor}");
     }
 }
 

@@ -91,7 +91,7 @@ fn masked(screen: &str) -> String {
             _ => (*word).to_owned(),
         };
         let line = words.iter().enumerate().map(word).collect::<Vec<_>>().join(" ");
-        shown += &timeless(&line.replace(" 2026 ", " "));
+        shown += &timeless(&line.replace(" 2026", ""));
         shown.push('\n');
     }
     shown

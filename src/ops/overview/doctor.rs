@@ -44,14 +44,29 @@ pub(crate) struct Finding {
     pub(crate) problem: Problem,
 }
 
-/// An engine or a folder is no file, and has no line.
+impl Finding {
+    /// An engine or a folder is no file, and has no line.
+    fn is_in_file(&self) -> bool {
+        let Problem { file, line, .. } = &self.problem;
+        self.area == Area::Team || *line > 0 || file.contains(['/', '.']) && Path::new(file).is_relative()
+    }
+
+    /// What is wrong, with the file or the engine.
+    pub(crate) fn text(&self) -> String {
+        let message = &self.problem.message;
+        match (self.is_in_file(), self.problem.file.strip_prefix("engine ")) {
+            (true, _) => self.problem.to_string(),
+            (false, Some(engine)) => format!("{engine}: {message}"),
+            (false, None) => message.clone(),
+        }
+    }
+}
+
 impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Problem { file, line, severity, code, message, hint } = &self.problem;
-        let is_file =
-            self.area == Area::Team || *line > 0 || file.contains(['/', '.']) && Path::new(file).is_relative();
         serde_json::json!({
-            "area": self.area, "file": is_file.then_some(file), "line": (*line > 0).then_some(line),
+            "area": self.area, "file": self.is_in_file().then_some(file), "line": (*line > 0).then_some(line),
             "severity": severity, "code": code, "message": message, "hint": hint,
         })
         .serialize(serializer)
@@ -65,6 +80,18 @@ pub(crate) enum Area {
     Team,
     Configuration,
     Engine,
+}
+
+impl Area {
+    /// What a line about it begins with.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Repository => "repository",
+            Self::Team => "team",
+            Self::Configuration => "config",
+            Self::Engine => "engine",
+        }
+    }
 }
 
 impl Diagnosis {

@@ -1,5 +1,6 @@
 //! The compiled team, as `squad agents` shows it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use crate::model::{
     Slug, Source, Status, Tier, ToolChoice,
 };
 use crate::ops::ledger::contents as ledger;
+use crate::ops::ledger::log::{self, AgentRuns};
 use crate::ops::team::cache::key_of;
 use crate::ops::team::knowledge;
 use crate::ops::team::members::{named_member, startable};
@@ -62,6 +64,7 @@ pub(crate) struct AgentReport {
     pub(crate) prompt_tokens: usize,
     pub(crate) compiled_hash: String,
     pub(crate) source: Source,
+    pub(crate) runs: AgentRuns,
 }
 
 /// How many decisions the team's files hold.
@@ -132,8 +135,9 @@ fn compiled_team(project: &Project) -> Result<TeamReport, Failure> {
     let task = Task::none();
     let compiler = compiler(project, &learnings, &[], &task);
     let decisions = project.decisions();
+    let runs = runs(project)?;
     Ok(TeamReport {
-        agents: project.team.members.iter().map(|member| agent(project, &compiler, member)).collect(),
+        agents: project.team.members.iter().map(|member| agent(project, &compiler, &runs, member)).collect(),
         rules: project.team.rules.clone(),
         decisions: DecisionCount {
             total: decisions.len(),
@@ -165,7 +169,7 @@ pub(crate) fn member(project: &Project, name: &str, options: &PromptOptions<'_>)
     let receipt = compiler.agent(member, options.tier).receipt();
     let rules = project.team.rules.iter();
     Ok(MemberReport {
-        agent: agent(project, &compiler, member),
+        agent: agent(project, &compiler, &runs(project)?, member),
         tier: options.tier,
         budget: receipt.budget,
         tokens: receipt.tokens,
@@ -173,7 +177,12 @@ pub(crate) fn member(project: &Project, name: &str, options: &PromptOptions<'_>)
             .filter(|rule| rule.agents.contains(&member.slug) || rule.reviewer.as_ref() == Some(&member.slug))
             .cloned()
             .collect(),
-        problems: project.problems.iter().filter(|problem| is_about(problem, member)).cloned().collect(),
+        problems: project
+            .problems
+            .iter()
+            .filter(|problem| is_about(problem, &member.slug, &member.source))
+            .cloned()
+            .collect(),
     })
 }
 
@@ -225,13 +234,16 @@ pub(in crate::ops) fn compiler<'a>(
     Compiler::new(Sources { team: &project.team, learnings, settings: &project.settings, knowledge }, task)
 }
 
-/// Whether a problem is in the member's folder or in its row of the roster.
-fn is_about(problem: &Problem, member: &Member) -> bool {
-    problem.file.contains(&format!("/agents/{}/", member.slug))
-        || (problem.file == member.source.file && problem.line == member.source.line)
+/// Whether a problem is in a member's folder or in its row of the roster.
+pub(crate) fn is_about(problem: &Problem, member: &Slug, row: &Source) -> bool {
+    problem.file.contains(&format!("/agents/{member}/")) || (problem.file == row.file && problem.line == row.line)
 }
 
-fn agent(project: &Project, compiler: &Compiler<'_>, member: &Member) -> AgentReport {
+fn runs(project: &Project) -> Result<BTreeMap<Slug, AgentRuns>, Failure> {
+    Ok(log::agent_runs(&project.repository, &project.ledger_prefix())?)
+}
+
+fn agent(project: &Project, compiler: &Compiler<'_>, runs: &BTreeMap<Slug, AgentRuns>, member: &Member) -> AgentReport {
     let compiled = compiler.agent(member, Tier::Standard);
     let charter = project.team.charters.get(&member.slug);
     AgentReport {
@@ -248,5 +260,6 @@ fn agent(project: &Project, compiler: &Compiler<'_>, member: &Member) -> AgentRe
         tools: charter.and_then(Charter::allowed_tools),
         compiled_hash: compiled.spec.compiled_hash,
         source: member.source.clone(),
+        runs: runs.get(&member.slug).cloned().unwrap_or_default(),
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub(crate) use self::follow::{Follower, follow};
 pub(crate) use self::timeline::{Timeline, added_since, timeline};
-pub(crate) use self::usage::{Sum, UsageSums, forecasts, usage};
+pub(crate) use self::usage::{AgentRuns, Sum, UsageSums, agent_runs, forecasts, usage};
 pub(crate) use self::when::since;
 use crate::error::Failure;
 use crate::git::{Error, Repository};

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::{Choice, timeline};
 use crate::env::Clock;
 use crate::git::{Error, Repository};
-use crate::model::{EventKind, Forecast, RunEnd, RunId, Slug, Usage};
+use crate::model::{EventKind, Forecast, Outcome, RunEnd, RunId, Slug, Usage};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place};
 use crate::record::Read;
 
@@ -53,6 +54,39 @@ pub(crate) fn usage(repository: &Repository, prefix: &str, choice: &Choice, cloc
         }
     }
     Ok(UsageSums { total, days: sums(days), agents: sums(agents), models: sums(models), runs: sums(runs) })
+}
+
+/// The runs in which an agent has worked.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct AgentRuns {
+    pub(crate) count: usize,
+    /// Those in which its last work failed.
+    pub(crate) failed: usize,
+    /// When its newest work ended.
+    pub(crate) last: Option<Timestamp>,
+}
+
+pub(crate) fn agent_runs(repository: &Repository, prefix: &str) -> Result<BTreeMap<Slug, AgentRuns>, Error> {
+    let mut ends = BTreeMap::<Slug, BTreeMap<RunId, (Timestamp, Outcome)>>::new();
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(BTreeMap::new()) };
+    for span in index.spans(Place::Log) {
+        for facts in index.values::<EntryFacts>(&span)? {
+            let EntryFacts { at, run: Some(run), agent: Some(agent), fact, .. } = facts else { continue };
+            let Fact::AgentEnded { outcome, .. } = fact else { continue };
+            if outcome != Outcome::Skipped {
+                let end = ends.entry(agent).or_default().entry(run).or_insert((at, outcome));
+                if at >= end.0 {
+                    *end = (at, outcome);
+                }
+            }
+        }
+    }
+    let runs = |ends: BTreeMap<RunId, (Timestamp, Outcome)>| AgentRuns {
+        count: ends.len(),
+        failed: ends.values().filter(|(_, outcome)| *outcome == Outcome::Failed).count(),
+        last: ends.values().map(|(at, _)| *at).max(),
+    };
+    Ok(ends.into_iter().map(|(agent, ends)| (agent, runs(ends))).collect())
 }
 
 /// Most runs whose forecasts are read.
