@@ -182,3 +182,31 @@ mod system {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Who is cancelled does not wait until the other has finished.
+    #[test]
+    fn a_wait_ends_with_what_it_is_for() {
+        for (is_cancelled, is_taken) in [(true, false), (false, true)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let [held, other] = [(); 2].map(|()| open(&folder.path().join("lock")).expect("opened"));
+            assert!(try_take(&held).expect("locked"));
+            let (done, is_done) = mpsc::channel::<()>();
+            let holder = thread::spawn(move || {
+                let _ = is_done.recv_timeout(Duration::from_secs(2));
+                drop(held);
+            });
+            let asked = AtomicUsize::new(0);
+            let is_over = || asked.fetch_add(1, Ordering::Relaxed) > 1 && is_cancelled;
+            let taken = take_within(&other, Duration::from_secs(60), is_over, &|_| {}).expect("a lock");
+            assert_eq!(taken, is_taken, "while it is held");
+            let _ = done.send(());
+            holder.join().expect("it ended");
+        }
+    }
+}

@@ -234,6 +234,12 @@ mod tests {
                 vec![Hear(1, call("a")), Hear(5, Fact::Interrupted("killed".to_owned()))],
                 (16, ten.clone()),
             ),
+            ("a failure does", vec![Hear(1, call("a")), Hear(5, Fact::Failed("gone".to_owned()))], (16, ten.clone())),
+            (
+                "and an exhausted quota",
+                vec![Hear(1, call("a")), Hear(5, Fact::NoQuota { reason: "429".to_owned(), reset: None })],
+                (16, ten.clone()),
+            ),
             ("what is said meanwhile does not prolong it", vec![Hear(1, call("a")), Hear(50, piece())], (61, tool())),
             ("a person thinks as long as they like", vec![Wait(5, true), Wait(1000, false)], (1010, ten.clone())),
             (

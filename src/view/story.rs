@@ -502,6 +502,26 @@ mod tests {
         );
     }
 
+    /// A refusal is told once: the end of that call is no second line. Whose call fails × who was refused.
+    #[test]
+    fn a_refusal_takes_the_place_of_that_agents_call_alone() {
+        let refused = |agent| {
+            let (tool, detail) = ("shell".to_owned(), "rm x".to_owned());
+            (1, agent, EventKind::ToolDenied { tool, detail, reason: "a rule".to_owned() })
+        };
+        let failed = |agent| (2, agent, called("shell", "make", Some(2), "broken\n"));
+        for (events, shown) in [
+            (vec![refused("ada"), failed("ada")], 0),
+            (vec![refused("ada"), failed("bob")], 1),
+            (vec![refused("ada"), failed("bob"), failed("ada")], 1),
+            (vec![refused("ada"), failed("ada"), failed("ada")], 1),
+            (vec![refused("ada"), refused("bob"), failed("bob"), failed("ada")], 0),
+        ] {
+            let told = told(&events);
+            assert_eq!(told.iter().filter(|line| line.contains("exit 2")).count(), shown, "{told:#?}");
+        }
+    }
+
     #[test]
     fn a_failed_command_has_the_end_of_its_output_and_an_allowed_one_says_so() {
         let asked = EventKind::PermissionAsked {

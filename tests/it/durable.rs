@@ -125,6 +125,28 @@ fn a_killed_run_is_resumed_though_the_local_state_was_deleted() {
     assert_eq!(entries.matches("\"agent.lost\"").count(), 1, "{entries}");
 }
 
+/// Its first end is not its last word.
+#[test]
+fn a_run_that_is_killed_after_it_ended_and_was_resumed_can_be_resumed() {
+    let repo = TestRepo::with_small_team();
+    let fails = "[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"the model is gone\" }]\n";
+    assert_eq!(rest(start(&repo, fails, "@ada x")).1, Some(1));
+    let run = id(&newest(&repo)).to_owned();
+    let over = repo.squad(&["cancel", &run]);
+    assert!(over.err.contains("is over: failed"), "{over}");
+    repo.write("../script.toml", SLOW);
+    let mut child = command(&repo, &["--resume", &run]).spawn().expect("squad runs");
+    wait_for(&mut child, "Begun.");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let dead = repo.squad(&["cancel", &run]);
+    assert!(dead.err.contains("its process has died"), "{dead}");
+    let status = repo.squad(&["status"]).out;
+    assert!(status.contains(&format!("squad orchestrate --resume {run}")), "{status}");
+    let (out, code) = resumed(&repo);
+    assert_eq!((code, newest(&repo)["status"].as_str()), (Some(0), Some("completed")), "{out}");
+}
+
 #[test]
 fn a_live_run_is_not_resumed_though_the_local_state_was_deleted() {
     let repo = TestRepo::with_small_team();

@@ -41,6 +41,26 @@ fn files_of_a_run_wait_until_they_are_committed_or_taken_back() {
     }
 }
 
+/// Not those of a person who writes while the agent works.
+#[test]
+fn of_a_runs_files_only_the_agents_wait() {
+    let repo = TestRepo::with_small_team();
+    let script = WRITES.replace("{ say", "{ wait = \"2s\" }, { say");
+    let (agents, persons) = (repo.root().join("src/a.txt"), repo.root().join("late.txt"));
+    let person = std::thread::spawn(move || {
+        while !agents.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        std::fs::write(persons, "mine").expect("written");
+    });
+    let output =
+        repo.rehearse(&script, &["--permissions", "allow", "--no-commit", "--agent", "ada", "--json", "Do it"]);
+    person.join().expect("it wrote");
+    assert!(output.code == 0 && output.out.contains("late.txt"), "the run saw it: {output}");
+    let status = repo.squad(&["status"]).out;
+    assert!(status.contains("1 file of it is not committed   squad diff "), "{status}");
+}
+
 #[test]
 fn decisions_wait_until_they_land() {
     let repo = TestRepo::with_small_team();

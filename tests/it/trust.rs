@@ -165,6 +165,30 @@ fn what_changes_has_to_be_approved_again() {
 
 /// Each kind of thing that was approved × how it goes away. A guard that vanished is said until somebody takes its
 /// approval back, and nothing of that is approved by the way.
+/// What is written in two of a team's files is approved with both: a change of either takes the approval away.
+#[test]
+fn a_unit_in_two_files_is_approved_with_both() {
+    let repo = TestRepo::with_small_team();
+    let theirs = |url: &str| format!(r#"{{"mcpServers": {{"far": {{"type": "http", "url": "{url}"}}}}}}"#);
+    let ours = |timeout: &str| format!("[mcp.servers.far]\ntimeout = \"{timeout}\"\n");
+    let files = [".squad/config.json", CONFIG];
+    let approved = [theirs("https://far.example"), ours("5s")];
+    let changed = [theirs("https://farther.example"), ours("6s")];
+    let state = |word: &str| vec![("mcp.servers.far".to_owned(), word.to_owned())];
+    for (file, text) in files.iter().zip(&approved) {
+        repo.write(file, text);
+    }
+    assert_eq!(states(&repo, &repo.root()), state("new"));
+    assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
+    for place in [0, 1] {
+        assert_eq!(states(&repo, &repo.root()), state("approved"));
+        repo.write(files[place], &changed[place]);
+        assert_eq!(states(&repo, &repo.root()), state("changed"), "{}", files[place]);
+        repo.write(files[place], &approved[place]);
+    }
+    assert_eq!(states(&repo, &repo.root()), state("approved"));
+}
+
 #[test]
 fn what_was_approved_and_is_gone_is_said() {
     let hook = "[hooks.guard]\non = \"agent_stop\"\nrun = [\"true\"]\n";

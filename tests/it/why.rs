@@ -76,6 +76,36 @@ fn a_line_has_a_task_an_agent_and_a_review() {
     assert_eq!((&answer["commit"]["subject"], &answer["origins"][0]["agent"]), (&"squashed".into(), &"ada".into()));
 }
 
+/// Two of one run, and one of two runs; who writes it twice in a run is one.
+#[test]
+fn a_file_has_each_author_of_each_run_once() {
+    let repo = TestRepo::with_small_team();
+    let first = "pub fn health() -> Response {";
+    let turn = |agent: &str, texts: &[String]| {
+        let write = |text: &String| format!("{{ write = \"src/api.txt\", text = {text:?} }}");
+        let steps: Vec<String> = texts.iter().map(write).collect();
+        format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{}, {{ say = \"Done.\" }}]\n", steps.join(", "))
+    };
+    let ada = turn("ada", &[format!("{first}\n"), format!("{first}\n    Response::json(200, STATUS)\n")]);
+    let bob = turn("bob", &[format!("{first}\n    Response::json(200, STATUS)\n    // and_then_bob_wrote_this\n")]);
+    let steps = "First @ada adds the endpoint, then @bob extends it";
+    let authors = || {
+        let answer = why(&repo, "src/api.txt");
+        let origins = answer["origins"].as_array().expect("a list").iter();
+        let mut authors: Vec<String> =
+            origins.map(|origin| origin["agent"].as_str().expect("one").to_owned()).collect();
+        authors.sort();
+        authors
+    };
+    let output = repo.rehearse(&(ada + &bob), &["--permissions", "allow", steps]);
+    assert_eq!((output.code, authors()), (0, vec!["ada".to_owned(), "bob".to_owned()]), "{output}");
+    let again =
+        turn("ada", &[format!("{first}\n    Response::json(200, STATUS)\n    // once_more_from_ada_herself\n")]);
+    let output = repo.rehearse(&again, &["--permissions", "allow", "@ada polish it"]);
+    assert_eq!((output.code, authors().len()), (0, 2), "bob's line is gone, ada has two runs: {output}");
+    assert_eq!(authors(), ["ada", "ada"]);
+}
+
 #[test]
 fn nobody_is_blamed_without_proof() {
     let repo = TestRepo::with_small_team();

@@ -145,6 +145,23 @@ fn inbox_archive_and_own_files() {
     assert_eq!((team.decisions.len(), team.archived.len()), (1, 0));
 }
 
+/// A merge may bring back an entry that has a file of its own by now.
+#[test]
+fn an_entry_that_has_a_file_of_its_own_counts_once() {
+    let entry = "### 2026-01-05: Tar\n\nblack\n";
+    for path in ["decisions.md", "decisions-archive.md"] {
+        let (team, _) = read(&[TEAM, ROUTING, (path, entry)]);
+        let id = team.decisions.iter().chain(&team.archived).next().expect("an entry").id.to_string();
+        for (of_it, count) in [(&*id, 1), ("0a0a0a0a0a0a", 2)] {
+            let own = format!("---\nid: {of_it}\ndate: 2026-01-05\n---\n# Tar\n\nred\n");
+            let file = format!("decisions/2026/01/05-tar-{of_it}.md");
+            let (team, _) = read(&[TEAM, ROUTING, (path, entry), (&file, &own)]);
+            assert_eq!(team.decisions.len() + team.archived.len(), count, "{path} {of_it}");
+            assert!(team.decisions.iter().any(|decision| decision.text.contains("red")), "{path} {of_it}");
+        }
+    }
+}
+
 #[test]
 fn no_byte_of_text_is_lost() {
     let text = "# Decisions\n\n### 2026-01-05: A\n\nalpha\n\n```\n### 2026-01-06: fenced\n```\n\n## Open Questions\n\nbeta\n\n### 2026-01-07: B\n\ngamma\n";
