@@ -201,8 +201,12 @@ fn leads_outside(word: &str, project: &str) -> bool {
         || is_absolute && !named.contains("://") && !is_below(named)
 }
 
+/// Whether a list of words, with a space between each two, has this one.
 pub(super) fn is_one_of(list: &str, word: &str) -> bool {
-    list.split(' ').any(|name| name == word)
+    let is_space = |at: Option<usize>| at.and_then(|at| list.as_bytes().get(at)).is_none_or(|byte| *byte == b' ');
+    let is_whole = |(at, _): (usize, &str)| is_space(at.checked_sub(1)) && is_space(Some(at + word.len()));
+    // Most words are in no list, and `contains` is fast.
+    list.contains(word) && list.match_indices(word).any(is_whole)
 }
 
 /// A program's name without folder and version: `python3.11` is `python`.

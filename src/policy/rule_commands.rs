@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::always::{INTERPRETERS, is_one_of, plain_commands, plain_name};
 use super::code::may_run_others;
 use super::shell::{HereText, Script};
-use super::shell_rules::{GIT_WITH_VALUE, MAX_DEPTH, SHELLS, WRAPPERS, is_cluster, name_of};
+use super::shell_rules::{GIT_WITH_VALUE, MAX_DEPTH, SHELLS, WRAPPERS, file_of, is_cluster, name_of};
 use super::shell_values::Word;
 
 /// Combinations of the values of a script's variables.
@@ -227,8 +227,8 @@ impl Commands {
                 return pattern.goes_on(arguments).min(program.sure);
             }
             // `git-lfs push` is `git lfs push`.
-            let after = program.name.strip_prefix(&*pattern.program).and_then(|rest| rest.strip_prefix('-'));
-            let Some(first) = after.filter(|_| pattern.program == "git") else { return Found::No };
+            let after = if pattern.program == "git" { program.name.strip_prefix("git-") } else { None };
+            let Some(first) = after else { return Found::No };
             let arguments: Vec<Word> =
                 std::iter::once(Some(first.to_owned())).chain(arguments.iter().cloned()).collect();
             pattern.goes_on(&arguments).min(program.sure)
@@ -279,7 +279,8 @@ impl Commands {
     fn command(&mut self, mut words: Vec<Word>, read: &[&HereText], depth: usize, sure: Found) {
         let Some((program, arguments)) = words.split_first() else { return };
         let program = program.as_deref().filter(|program| !is_pattern(program)).map(name);
-        if program.as_ref().is_none_or(|program| !is_one_of(PLAIN, program)) {
+        let is_plain = program.as_ref().is_some_and(|program| is_one_of(PLAIN, program));
+        if !is_plain {
             self.texts.extend(read.iter().map(|read| Text::new(read.text.clone())));
         } else {
             self.contents.extend(read.iter().map(|read| read.text.clone()));
@@ -296,7 +297,8 @@ impl Commands {
             return;
         };
         self.scripts_of(&program, (arguments, read), depth, sure);
-        if is_wrapper(&program) {
+        let is_wrapper = is_wrapper(&program);
+        if is_wrapper {
             put_in_by_xargs(&mut words);
         }
         let arguments = &words[1..];
@@ -305,12 +307,12 @@ impl Commands {
         match &*program {
             // It only looks where the program is.
             "command" if arguments.first().is_some_and(|word| word.as_deref().is_some_and(only_looks)) => {}
-            wrapper if is_wrapper(wrapper) || FINDERS.contains(&wrapper) => {
+            wrapper if is_wrapper || FINDERS.contains(&wrapper) => {
                 self.wrapped(wrapper, (&words, read), &mut programs, depth);
             }
             // A file that it runs, and what that runs.
             shell if SHELLS.contains(&shell) => programs[1..].fill(Found::Maybe),
-            parsed if TAKES_PARSED.contains(&parsed) || is_one_of(PLAIN, parsed) => {}
+            parsed if is_plain || TAKES_PARSED.contains(&parsed) => {}
             _ => {
                 programs[1..].fill(Found::Maybe);
                 let texts = arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace));
@@ -329,9 +331,11 @@ impl Commands {
         let sure = programs[0];
         let names: Vec<String> =
             words.iter().take(MAX_WRAPPED).map(|word| word.as_deref().map(name).unwrap_or_default()).collect();
+        let is_finder = FINDERS.contains(&wrapper);
+        let mut before = Wrapped::default();
         for at in 1..names.len() {
-            let (found, is_first) =
-                if is_wrapper(wrapper) { wrapped_at(words, &names, at) } else { found_at(words, at) };
+            before.pass(words[at - 1].as_deref(), &names[at - 1]);
+            let (found, is_first) = if is_finder { found_at(words, at) } else { before.next(at + 1 == words.len()) };
             programs[at] = found.min(sure);
             match words[at].as_ref().filter(|_| programs[at] > Found::No) {
                 Some(_) => self.scripts_of(&names[at], (&words[at + 1..], read), depth, programs[at]),
@@ -358,34 +362,34 @@ impl Commands {
     /// What a shell, or git, is told to run.
     fn scripts_of(&mut self, program: &str, (arguments, read): (&[Word], &[&HereText]), depth: usize, sure: Found) {
         let has_option = |letter| arguments.iter().flatten().any(|word| is_cluster(word, letter));
-        let (options, rest): (Vec<&Word>, Vec<&Word>) =
-            arguments.iter().partition(|word| word.as_deref().is_some_and(|word| word.starts_with('-')));
+        let is_option = |word: &&Word| word.as_deref().is_some_and(|word| word.starts_with('-'));
+        let options = || arguments.iter().filter(is_option).flatten();
+        let mut rest = arguments.iter().filter(|word| !is_option(word));
         match program {
             // Which of them is the script depends on the options.
             shell if SHELLS.contains(&shell) && has_option('c') => {
-                self.hides_some |= rest.iter().any(|word| word.is_none());
-                rest.into_iter().flatten().for_each(|script| self.script(script, depth + 1, sure));
+                self.hides_some |= arguments.iter().any(Option::is_none);
+                rest.flatten().for_each(|script| self.script(script, depth + 1, sure));
             }
             // Without a file it reads what to run.
             shell if SHELLS.contains(&shell) => {
                 let takes_more =
                     |option: &String| option.trim_start_matches('-').contains(['o', 's']) || option.starts_with("--");
-                let takes_more = options.iter().copied().flatten().any(takes_more);
-                let is_file = |word: &&Word| word.as_deref().is_some_and(|word| !word.starts_with("/dev/"));
-                if !takes_more && rest.first().is_some_and(is_file) {
+                let is_file = |word: &Word| word.as_deref().is_some_and(|word| !word.starts_with("/dev/"));
+                if !options().any(takes_more) && rest.next().is_some_and(is_file) {
                     return;
                 }
                 let is_seen = !read.is_empty() && read.iter().all(|read| read.is_whole);
                 self.hides_some |= !is_seen;
-                let is_sure = is_seen && options.is_empty() && rest.is_empty();
+                let is_sure = is_seen && arguments.is_empty();
                 let sure = if is_sure { sure } else { sure.min(Found::Maybe) };
                 read.iter().for_each(|read| self.script(&read.text, depth + 1, sure));
             }
             "source" | "." => {
-                self.hides_some |= rest.iter().any(|word| word.as_deref().is_none_or(|word| word.starts_with("/dev/")));
+                self.hides_some |= rest.any(|word| word.as_deref().is_none_or(|word| word.starts_with("/dev/")));
             }
             "eval" | "trap" => {
-                let parts: Option<Vec<String>> = rest.into_iter().cloned().collect();
+                let parts: Option<Vec<String>> = rest.cloned().collect();
                 match parts {
                     Some(parts) => self.script(&parts.join(" "), depth + 1, sure),
                     None => self.hides_some = true,
@@ -398,7 +402,7 @@ impl Commands {
             "git" => self.texts_of_git(arguments),
             // `export GIT_EDITOR='git push'`
             "export" | "env" => {
-                let settings = rest.into_iter().flatten().filter_map(|word| word.split_once('='));
+                let settings = rest.flatten().filter_map(|word| word.split_once('='));
                 settings.for_each(|(name, value)| self.variable(name, Some(value.to_owned())));
             }
             _ => self.hides_some = self.hides_some || may_run_others(program, arguments, read),
@@ -491,46 +495,59 @@ fn is_wrapper(program: &str) -> bool {
     WRAPPERS.contains(&program) || program == "ssh"
 }
 
-/// Whether a wrapper's argument is the program that it runs, and whether nothing before it can be that.
-fn wrapped_at(words: &[Word], names: &[String], at: usize) -> (Found, bool) {
-    let mut has_operand = false;
-    let mut is_value = false;
-    let mut may_be_behind = false;
-    let mut wrapper = "";
-    let mut option = "";
-    let is_surely_value = |wrapper: &str, option: &str| {
-        let values = WITH_VALUE.iter().find(|(name, _)| *name == wrapper).map_or("", |(_, options)| options);
-        is_one_of(values, option)
-    };
-    for (word, called) in words[..at].iter().zip(names) {
-        let Some(word) = word.as_deref() else {
-            if is_value && is_surely_value(wrapper, option) {
-                is_value = false;
-                continue;
-            }
-            // What a variable holds may be options, and the program.
-            return (Found::Maybe, false);
-        };
-        let is_wrapper = is_wrapper(called);
-        let is_option = word.starts_with('-');
-        let is_known = is_option || is_wrapper || is_value || has_operand || word.contains('=');
-        if !is_known && !word.starts_with(|c: char| c.is_ascii_digit()) {
+/// What the arguments of a wrapper before one of them say of that one.
+#[derive(Default)]
+struct Wrapped<'w> {
+    wrapper: &'w str,
+    option: &'w str,
+    has_operand: bool,
+    /// Behind an option, it may be that one's value.
+    is_value: bool,
+    may_be_behind: bool,
+    /// What a variable holds may be options, and the program; or a word was the program.
+    may_be_past: bool,
+}
+
+impl<'w> Wrapped<'w> {
+    /// Whether the next argument is the program that the wrapper runs, and whether nothing before it can be that.
+    fn next(&self, is_last: bool) -> (Found, bool) {
+        if self.may_be_past {
             return (Found::Maybe, false);
         }
-        may_be_behind |= is_value && !is_option && !is_wrapper && !is_surely_value(wrapper, option);
-        has_operand = is_wrapper && WITH_OPERAND.contains(&called.as_str()) || has_operand && is_option;
+        // Without a program, `xargs` only shows what it reads.
+        let only_shows = self.wrapper == "xargs" && is_last;
+        let is_other = self.has_operand || self.may_be_behind || self.is_surely_value() || only_shows;
+        (if self.is_value { Found::Maybe } else { Found::Surely }, !is_other)
+    }
+
+    fn is_surely_value(&self) -> bool {
+        let values = || WITH_VALUE.iter().find(|(name, _)| *name == self.wrapper).map_or("", |(_, options)| options);
+        self.is_value && is_one_of(values(), self.option)
+    }
+
+    /// Goes past a word, which is called `name`.
+    fn pass(&mut self, word: Option<&'w str>, name: &'w str) {
+        let Some(word) = word else {
+            self.may_be_past |= !self.is_surely_value();
+            self.is_value = false;
+            return;
+        };
+        let is_wrapper = is_wrapper(name);
+        let is_option = word.starts_with('-');
+        let is_known = is_option || is_wrapper || self.is_value || self.has_operand || word.contains('=');
+        if !is_known && !word.starts_with(|c: char| c.is_ascii_digit()) {
+            self.may_be_past = true;
+        }
+        self.may_be_behind |= self.is_value && !is_option && !is_wrapper && !self.is_surely_value();
+        self.has_operand = is_wrapper && WITH_OPERAND.contains(&name) || self.has_operand && is_option;
         // `xargs -n1`
-        let has_value = wrapper == "xargs" && word.len() > 2 && !word.ends_with('I') || word.contains('=');
-        is_value = is_option && !has_value && word != "--";
-        option = word;
+        let has_value = self.wrapper == "xargs" && word.len() > 2 && !word.ends_with('I') || word.contains('=');
+        self.is_value = is_option && !has_value && word != "--";
+        self.option = word;
         if is_wrapper {
-            wrapper = called;
+            self.wrapper = name;
         }
     }
-    // Without a program, `xargs` only shows what it reads.
-    let only_shows = wrapper == "xargs" && at + 1 == words.len();
-    let is_other = has_operand || may_be_behind || is_value && is_surely_value(wrapper, option) || only_shows;
-    (if is_value { Found::Maybe } else { Found::Surely }, !is_other)
 }
 
 fn found_at(words: &[Word], at: usize) -> (Found, bool) {
@@ -540,7 +557,11 @@ fn found_at(words: &[Word], at: usize) -> (Found, bool) {
 
 /// A program's name, as file systems that fold case and Windows have it.
 fn name(program: &str) -> String {
-    name_of(&program.to_lowercase()).to_owned()
+    let mut name = file_of(program).to_lowercase();
+    if name.ends_with(".exe") {
+        name.truncate(name.len() - ".exe".len());
+    }
+    name
 }
 
 /// The words of a rule for commands.

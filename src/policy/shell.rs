@@ -45,11 +45,12 @@ const NESTING: [&str; 11] =
 type Inner<'n> = (&'n Node, usize);
 
 fn nodes(source: &str) -> Option<Vec<Node>> {
-    let words = source.split(|c: char| !(c.is_alphanumeric() || c == '!'));
-    let nested = source.matches(['(', '{', '`']).count() + words.filter(|word| NESTING.contains(word)).count();
-    let is_too_deep =
-        source.len() > MAX_LENGTH || nested > MAX_NESTED || source.matches([';', '&', '|', '\n']).count() > MAX_CHAINED;
-    if is_too_deep { None } else { rable::parse(source, true).ok() }
+    let bytes = source.as_bytes();
+    let count = |among: &[u8]| bytes.iter().filter(|byte| among.contains(byte)).count();
+    let words = bytes.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'!'));
+    let is_nesting = |word: &&[u8]| NESTING.iter().any(|known| known.as_bytes() == *word);
+    let is_too_deep = || count(b"({`") + words.filter(is_nesting).count() > MAX_NESTED || count(b";&|\n") > MAX_CHAINED;
+    if source.len() > MAX_LENGTH || is_too_deep() { None } else { rable::parse(source, true).ok() }
 }
 
 impl Script {

@@ -217,27 +217,31 @@ impl Place<'_> {
         self.judge.script(script, &self.folders, self.depth + 1)
     }
 
+    /// A wrapper may run another one: what counts is the first other program in its arguments.
     fn wrapped(&self, wrapper: &str, arguments: &[Word]) -> Option<String> {
-        let is_program = |word: &Word| {
-            let name = word.as_deref().map(name_of).unwrap_or_default();
-            ["git", "rm", "find", "eval"].contains(&name) || SHELLS.contains(&name) || WRAPPERS.contains(&name)
-        };
-        let mut inner = arguments.iter().skip_while(|word| !is_program(word)).cloned().collect::<Vec<Word>>();
-        if wrapper == "xargs" && !inner.is_empty() {
+        let is_program =
+            |word: &Word| ["git", "rm", "find", "eval"].contains(&called(word)) || SHELLS.contains(&called(word));
+        let at = arguments.iter().position(is_program).unwrap_or(arguments.len());
+        let (before, inner) = arguments.split_at(at);
+        let mut inner = inner.to_vec();
+        let reads = wrapper == "xargs" || before.iter().any(|word| called(word) == "xargs");
+        if reads && !inner.is_empty() {
             // What it reads.
             inner.push(None);
         }
-        let scripts = arguments.iter().flatten().filter(|word| word.contains(char::is_whitespace));
-        self.run(&inner).or_else(|| scripts.into_iter().find_map(|script| self.inner(script)))
+        // A shell is judged with its script.
+        let shell = inner.split_first().filter(|(program, _)| SHELLS.contains(&called(program)));
+        let told = shell.and_then(|(_, arguments)| told(arguments)?.as_ref());
+        let mut scripts =
+            arguments.iter().flatten().filter(|word| Some(*word) != told && word.contains(char::is_whitespace));
+        self.run(&inner).or_else(|| scripts.find_map(|script| self.inner(script)))
     }
 
     fn shell(&self, arguments: &[Word]) -> Option<String> {
-        let at = arguments.iter().position(|word| word.as_deref().is_some_and(|word| is_cluster(word, 'c')));
-        if let Some(at) = at {
-            return match arguments.get(at + 1) {
-                Some(Some(script)) => self.inner(script),
-                _ => self.by_text(),
-            };
+        match told(arguments) {
+            Some(Some(script)) => return self.inner(script),
+            Some(None) => return self.by_text(),
+            None => {}
         }
         // Without a file it reads what to run.
         let has_file = arguments.iter().any(|word| word.as_deref().is_none_or(|word| !word.starts_with('-')));
@@ -347,9 +351,25 @@ pub(super) fn is_cluster(word: &str, option: char) -> bool {
     is_plain && letters.chars().take_while(|letter| *letter != 'o' || option == 'o').any(|letter| letter == option)
 }
 
+/// The word behind a shell's `-c`.
+fn told(arguments: &[Word]) -> Option<&Word> {
+    let at = arguments.iter().position(|word| word.as_deref().is_some_and(|word| is_cluster(word, 'c')))?;
+    Some(arguments.get(at + 1).unwrap_or(&None))
+}
+
+fn called(word: &Word) -> &str {
+    word.as_deref().map(name_of).unwrap_or_default()
+}
+
 pub(super) fn name_of(program: &str) -> &str {
-    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let name = file_of(program);
     name.strip_suffix(".exe").unwrap_or(name)
+}
+
+/// The last part of a program's path.
+pub(super) fn file_of(program: &str) -> &str {
+    let slash = program.bytes().rposition(|byte| b"/\\".contains(&byte));
+    slash.map_or(program, |slash| &program[slash + 1..])
 }
 
 fn is_absolute(path: &str) -> bool {
@@ -567,6 +587,24 @@ mod tests {
         ] {
             assert_eq!(forbidden(&line, "/home/ann/shop"), None, "{line:.60}");
             assert!(forbidden(&format!("{line}; git push -f"), "/home/ann/shop").is_some(), "{line:.60}");
+        }
+    }
+
+    /// However many wrappers stand before a command, it is that which is judged, and each script in it.
+    #[test]
+    fn wrappers_in_wrappers_hide_nothing() {
+        for (command, is_refused) in [
+            ("g\\it pu\\sh -f", true),
+            ("sh -c 'g\\it pu\\sh -f'", true),
+            ("sh x.sh 'g\\it pu\\sh -f'", true),
+            ("xargs rm -r", true),
+            ("git commit -m 'reset --hard, then push -f and rm -r'", false),
+            ("sh -c 'echo rm -r; echo clean -f'", false),
+        ] {
+            for count in [1, 7, 8, 20] {
+                let line = format!("{}{command}", "nice sudo ".repeat(count));
+                assert_eq!(forbidden(&line, "/home/ann/shop").is_some(), is_refused, "{line}");
+            }
         }
     }
 

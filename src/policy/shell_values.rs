@@ -135,14 +135,14 @@ impl Variables {
 
     /// Text that may change variables: `read NAME`, `unset NAME`, `${NAME:=value}`.
     pub(super) fn text(&mut self, text: &str) {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if text.chars().all(is_name) {
-            self.may_change(text);
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        if text.bytes().all(|byte| is_name(&byte)) {
+            return self.may_change(text);
         }
-        for (at, _) in text.match_indices(['=', '+', '[']) {
-            let before = text.get(..at).unwrap_or_default().trim_end_matches(':');
-            let name = before.rsplit(|c: char| !is_name(c)).next().unwrap_or_default();
-            self.may_change(name);
+        for (at, _) in text.bytes().enumerate().filter(|(_, byte)| b"=+[".contains(byte)) {
+            let before = text[..at].trim_end_matches(':');
+            let name = before.len() - before.bytes().rev().take_while(is_name).count();
+            self.may_change(&before[name..]);
         }
     }
 
@@ -246,6 +246,9 @@ fn literal(word: &Node) -> Vec<Piece> {
 /// What quotes and backslashes leave of a text without expansions. `quote` is open where the text begins, and where it
 /// ends.
 pub(super) fn unquoted(text: &str, quote: &mut Option<char>) -> String {
+    if quote.is_none() && !text.bytes().any(|byte| b"'\"\\".contains(&byte)) {
+        return text.to_owned();
+    }
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(next) = chars.next() {
