@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::policy::PathScope;
@@ -21,6 +22,8 @@ pub(crate) fn real(path: &Path) -> PathBuf {
 pub(crate) fn follow(path: &Path, mut pass: impl FnMut(&Path)) -> Option<PathBuf> {
     let mut remaining: VecDeque<OsString> = path.components().map(|part| part.as_os_str().to_owned()).collect();
     let mut current = PathBuf::new();
+    // Below what does not exist there is no link.
+    let mut missing: Option<PathBuf> = None;
     let mut links = 0;
     while let Some(part) = remaining.pop_front() {
         match Path::new(&part).components().next() {
@@ -30,19 +33,32 @@ pub(crate) fn follow(path: &Path, mut pass: impl FnMut(&Path)) -> Option<PathBuf
             Some(_) => current.push(&part),
         }
         pass(&current);
-        if let Ok(target) = fs::read_link(&current) {
-            links += 1;
-            if links > MAX_LINKS {
-                return None;
+        missing = missing.filter(|missing| current.starts_with(missing));
+        if missing.is_some() {
+            continue;
+        }
+        match fs::read_link(&current) {
+            Ok(target) => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return None;
+                }
+                current.pop();
+                for part in target.components().rev() {
+                    remaining.push_front(part.as_os_str().to_owned());
+                }
             }
-            current.pop();
-            for part in target.components().rev() {
-                remaining.push_front(part.as_os_str().to_owned());
+            // An empty path is where the process runs.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !current.as_os_str().is_empty() => {
+                missing = Some(current.clone());
             }
+            Err(_) => {}
         }
     }
     // The system may have several names for what exists: another case, another form of Unicode.
-    let existing = current.ancestors().find_map(|above| Some((dunce::canonicalize(above).ok()?, above)));
+    let is_missing = |path: &&Path| missing.as_ref().is_some_and(|missing| path.starts_with(missing));
+    let mut above = current.ancestors().skip_while(is_missing);
+    let existing = above.find_map(|above| Some((dunce::canonicalize(above).ok()?, above)));
     let full = existing.and_then(|(real, above)| {
         Some(real.components().chain(current.strip_prefix(above).ok()?.components()).collect())
     });
@@ -160,6 +176,8 @@ mod tests {
             ("../hook", "is git's"),
             (".git/x", "is git's"),
             ("../.GIT/x", "is git's"),
+            ("none/../../out/x", "is outside"),
+            ("../none/x/../../git/config", "is git's"),
             ("../loop/x", "cannot be followed"),
         ] {
             assert!(resolve(path).is_err_and(|said| said.contains(reason)), "{path}");
