@@ -89,6 +89,7 @@ impl Args {
                 let tier = tier.map_or(of_agent, Tier::from);
                 let kind = kind.unwrap_or_else(|| Kind::of(&what, &project));
                 let judged = judge(
+                    context.env,
                     &project,
                     (&agent.unwrap_or_else(Slug::coordinator), tier),
                     (kind, &what),

@@ -1,17 +1,12 @@
 //! Decides whether an agent may do something: by rule, by what a person has allowed with "always", or by asking one.
 
-use std::path::Path;
-
 use super::always_allowed::{Rules, named};
+use super::permission_judge::{Asked, PermissionJudge};
 use super::proposal::proposal;
 use super::requests::{INTERRUPTED, RequestHandler, Requester, in_project};
 use crate::engine::Approval;
-use crate::env::{follow, real};
 use crate::model::{Access, EventKind, Slug, list};
-use crate::policy::{
-    Answer, Answered, PathScope, PermissionAnswer, Permissions, PolicyRequest, READS_GIT, Ruling, always_rules,
-    forbidden, only_reads_git, reads_files, rule, ruling,
-};
+use crate::policy::{Answer, Answered, PermissionAnswer, READS_GIT, Ruling, always_rules, only_reads_git, rule};
 
 /// How a request was decided by a person.
 struct Decided {
@@ -29,22 +24,17 @@ impl RequestHandler {
         tool: &str,
         detail: &str,
     ) -> Option<Approval> {
-        if let Some(reason) = self.never(requester, access, detail) {
+        let judge = self.judge(requester);
+        let asked = judge.asked(access, tool, detail);
+        if let Some(reason) = self.never(requester, &judge, (&asked, detail)) {
             return Some(Approval::Deny(reason));
         }
-        let by_rule = self.by_rule(requester, access, tool, detail);
-        let (place, scope) = self.read_from(requester, access, detail);
-        if by_rule.is_none()
-            && (place.is_some_and(|place| self.attached.contains(&place)) || self.only_reads(requester, access, detail))
-        {
-            return Some(Approval::Allow);
-        }
-        let may_only_read = requester.reads_only || self.permissions == Permissions::Deny;
-        Some(match ruling(by_rule.as_ref(), (self.permissions, may_only_read), access, detail, &scope) {
+        let (ruling, by_rule) = judge.ruling(&asked);
+        Some(match ruling {
             Ruling::Deny(reason) => Approval::Deny(reason),
             Ruling::Ask => return self.ask_permission(requester, access, (tool, detail), by_rule.as_ref()).await,
             Ruling::Allow => {
-                let rule = by_rule.filter(|_| rule(self.permissions, access, &scope) != Ruling::Allow);
+                let rule = by_rule.filter(|_| rule(self.permissions, access, &asked.scope) != Ruling::Allow);
                 if let Some(Answered { rule, .. }) = rule {
                     let (tool, detail, rule) = (tool.to_owned(), detail.to_owned(), Some(rule));
                     requester.tell(EventKind::PermissionAnswered { tool, detail, allowed: true, rule, reason: None });
@@ -54,20 +44,33 @@ impl RequestHandler {
         })
     }
 
-    /// What `[policy]` says.
-    fn by_rule(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Option<Answered> {
-        let Requester { agent, tier, .. } = requester;
-        let path = (access == Access::Write).then(|| self.path_in_project(requester, detail)).flatten();
-        self.policy.answer(&PolicyRequest { agent, tier: *tier, access, tool, detail, path: path.as_deref() })
+    /// What judges the requests of an agent where it works.
+    pub(super) fn judge<'r>(&'r self, requester: &'r Requester) -> PermissionJudge<'r> {
+        PermissionJudge {
+            rules: &self.policy,
+            mode: self.permissions,
+            agent: &requester.agent,
+            tier: requester.tier,
+            reads_only: requester.reads_only,
+            project: self.project_of(requester),
+            approved_files: &self.approved_files,
+            attached: &self.attached,
+        }
+    }
+
+    /// What `[policy]` says of one of squad's own tools.
+    fn by_rule_on_own(&self, requester: &Requester, tool: &str, arguments: &str) -> Option<Answered> {
+        let judge = self.judge(requester);
+        judge.by_rule(&judge.asked(Access::Own, tool, arguments))
     }
 
     pub(super) fn denies_tool(&self, requester: &Requester, tool: &str) -> bool {
-        self.by_rule(requester, Access::Own, tool, "").is_some_and(|answered| answered.answer == Answer::Deny)
+        self.by_rule_on_own(requester, tool, "").is_some_and(|answered| answered.answer == Answer::Deny)
     }
 
     /// Whether a rule lets an agent use one of squad's own tools, or a person does.
     pub(super) async fn own_tool(&self, requester: &Requester, tool: &str, arguments: &str) -> Result<(), String> {
-        let approval = match self.by_rule(requester, Access::Own, tool, arguments) {
+        let approval = match self.by_rule_on_own(requester, tool, arguments) {
             Some(answered) if answered.answer == Answer::Deny => Approval::Deny(answered.reason()),
             Some(answered) if answered.answer == Answer::Ask => {
                 let asked = self.ask_permission(requester, Access::Own, (tool, arguments), Some(&answered)).await;
@@ -83,58 +86,35 @@ impl RequestHandler {
     }
 
     /// Why no mode and no rule allows it.
-    fn never(&self, requester: &Requester, access: Access, detail: &str) -> Option<String> {
+    fn never(
+        &self,
+        requester: &Requester,
+        judge: &PermissionJudge<'_>,
+        (asked, detail): (&Asked<'_>, &str),
+    ) -> Option<String> {
         // A server's tool may change anything.
-        if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
+        if requester.reads_only && matches!(asked.access, Access::Write | Access::Mcp) {
             return Some("agents that review, choose or answer may read files, but not change them".to_owned());
         }
-        if let Some(reason) = (access == Access::Write).then(|| self.git_refusal(requester, detail)).flatten() {
+        if let Some(reason) = judge.never(asked) {
             return Some(reason);
         }
-        if access == Access::Write && !self.approved_files.is_empty() {
-            let path = self.path_in_project(requester, detail).filter(|path| self.approved_files.contains(path));
-            if let Some(path) = path {
-                return Some(format!(
-                    "`{path}` runs as the user approved it with `squad trust`, and no tool changes it"
-                ));
-            }
-        }
-        if access == Access::Write && !self.locked.is_empty() {
+        if asked.access == Access::Write && !self.locked.is_empty() {
             // The path as named, and where its links lead.
-            let paths = [in_project(self.project_of(requester), detail), self.path_in_project(requester, detail)];
+            let paths = [in_project(judge.project, detail), asked.written().map(str::to_owned)];
             let why = |path: String| self.locked.get(&(requester.agent.clone(), path));
-            if let Some(why) = paths.into_iter().flatten().find_map(why) {
-                return Some(why.clone());
-            }
+            return paths.into_iter().flatten().find_map(why).cloned();
         }
-        if access != Access::Shell {
-            return None;
-        }
-        let by_role = || {
-            let is_free = only_reads_git(detail) || self.only_reads(requester, access, detail);
-            (requester.is_reviewing() && !is_free)
-                .then(|| format!("reviewers may run only {READS_GIT}, without options that do more, and read files"))
-        };
-        forbidden(detail, self.project_of(requester)).or_else(by_role)
+        let is_refused = asked.access == Access::Shell
+            && requester.is_reviewing()
+            && !only_reads_git(detail)
+            && !judge.only_reads(asked);
+        is_refused.then(|| format!("reviewers may run only {READS_GIT}, without options that do more, and read files"))
     }
 
-    /// Where a path that is read really leads: a link in the project may point anywhere.
-    fn read_from(&self, requester: &Requester, access: Access, detail: &str) -> (Option<String>, PathScope) {
-        let project = real(Path::new(self.project_of(requester)));
-        // An engine may read `~` as a shell does.
-        let is_path = access == Access::Read && !detail.is_empty() && !detail.starts_with('~');
-        let place = is_path.then(|| follow(&project.join(detail), |_| {})).flatten();
-        let scope = place.as_ref().map_or(PathScope::Outside, |place| PathScope::of(place, &project));
-        (place.map(|place| place.display().to_string()), scope)
-    }
-
-    /// Whether it is a command that only reads files of the project, which no mode forbids and no rule is about.
-    pub(super) fn only_reads(&self, requester: &Requester, access: Access, detail: &str) -> bool {
-        let is_free = |path: &String| {
-            let is_inside = matches!(self.read_from(requester, Access::Read, path).1, PathScope::Project(_));
-            is_inside && self.by_rule(requester, Access::Read, "view", path).is_none()
-        };
-        access == Access::Shell && reads_files(detail).is_some_and(|paths| paths.iter().all(is_free))
+    /// Where a write of an agent leads, relative to the project's root with `/`; `None`: outside of it.
+    pub(super) fn path_in_project(&self, requester: &Requester, path: &str) -> Option<String> {
+        self.judge(requester).asked(Access::Write, "write", path).written().map(str::to_owned)
     }
 
     /// `by`: the rule that wants it. `None`: the run was interrupted before there was an answer.

@@ -1,7 +1,7 @@
 //! Answers requests of engines: calls of squad's own tools, permissions, questions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,13 +15,12 @@ use super::colleagues::Caller;
 use super::commands::CommandLog;
 use super::{AlwaysAllowed, Cancel, Hooks, Notices, Place, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing, subject};
-use crate::env::{ProjectPath, follow, real};
+use crate::env::real;
 use crate::model::{
-    Access, Decision, DecisionId, EventKind, Judgement, NoteKind, Proposal, Slug, Tier, change_by, first_words, list,
-    marked, without_hidden,
+    Access, Decision, DecisionId, EventKind, Judgement, NoteKind, Proposal, Slug, Tier, change_by, list, marked,
+    without_hidden,
 };
-use crate::policy::{PathScope, Permissions, PolicyRules, is_in_inbox, names_git};
-use crate::program::git_folders;
+use crate::policy::{PathScope, Permissions, PolicyRules, is_in_inbox};
 use crate::tools::{self, Intent};
 
 /// Asks a person. The answer may take any time; dropping the sender means no answer.
@@ -332,8 +331,9 @@ impl RequestHandler {
         match request {
             Request::Tool(call, reply) => reply.send(self.tool(requester, call).await),
             Request::Write(files, reply) => {
-                let refused =
-                    files.iter().find_map(|file| Some((&file.path, self.git_refusal(requester, &file.path)?)));
+                let judge = self.judge(requester);
+                let refusal = |path: &str| judge.git_refusal(&judge.asked(Access::Write, "write", path));
+                let refused = files.iter().find_map(|file| Some((&file.path, refusal(&file.path)?)));
                 let instead = match refused {
                     Some((path, reason)) => {
                         requester.note_refused(Some(Access::Write));
@@ -411,7 +411,8 @@ impl RequestHandler {
         let Some(approval) = self.permission(requester, access, tool, detail).await else {
             return Approval::Deny(INTERRUPTED.to_owned());
         };
-        let access = if self.only_reads(requester, access, detail) { Access::Read } else { access };
+        let judge = self.judge(requester);
+        let access = if judge.only_reads(&judge.asked(access, tool, detail)) { Access::Read } else { access };
         let approval = match approval {
             Approval::Allow => match self.begin_call(requester, call, access, detail).await {
                 Ok(()) => Approval::Allow,
@@ -558,25 +559,6 @@ impl RequestHandler {
             Some(held.replacen(old.as_str(), &file.text, 1))
         });
         edited.unwrap_or_else(|| file.text.clone())
-    }
-
-    /// Where a path really leads, relative to the project's root with `/`.
-    pub(super) fn path_in_project(&self, requester: &Requester, path: &str) -> Option<String> {
-        let project = Path::new(self.project_of(requester));
-        ProjectPath::resolve(project, project, path).ok().map(|path| path.shown)
-    }
-
-    /// Why no mode lets an agent write there: it is git's, as named or where links lead.
-    pub(super) fn git_refusal(&self, requester: &Requester, path: &str) -> Option<String> {
-        let project = Path::new(self.project_of(requester));
-        let Some(followed) = follow(&project.join(path), |_| {}) else {
-            return Some(format!("`{}` leads through a link that cannot be followed", first_words(path, 100)));
-        };
-        let is_inside = |folder: &PathBuf| followed.starts_with(folder);
-        let is_gits =
-            names_git(path) || names_git(&followed.to_string_lossy()) || git_folders(project).iter().any(is_inside);
-        is_gits
-            .then(|| format!("`{}` is git's, which no tool may write in any mode; use `git`", first_words(path, 100)))
     }
 
     async fn question(&self, requester: &Requester, text: &str, choices: &[String], reply: Reply<Option<String>>) {

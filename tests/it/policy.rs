@@ -299,3 +299,172 @@ fn reading_git_is_asked_about_where_a_rule_says_so() {
         assert_eq!(judged(&repo, &["git log -1", "--permissions", "deny"]).0 == "allow", is_done, "{rule}");
     }
 }
+
+/// Calls of all kinds, each with another way to write it: commands that read, write, hide what they run and are refused in
+/// every mode; paths in the project, around it, behind links and of git.
+const CALLS: [&str; 62] = [
+    "ls",
+    "ls src",
+    "ls ..",
+    "ls /",
+    "cat README.md",
+    "cat src/../README.md",
+    "cat link/a.txt",
+    "cat out/a.txt",
+    "cat .git/HEAD",
+    "cat ~/x",
+    "cat README.md | tail -1",
+    "cat README.md > copied",
+    "head -1 README.md",
+    "sed -n 1p README.md",
+    "sed -i s/a/b/ README.md",
+    "grep a README.md",
+    "rg --pre sh a",
+    "wc -l secret/a.txt",
+    "pwd",
+    "git status",
+    "git log -1",
+    "git log -1 --output=x",
+    "git diff",
+    "git show HEAD:README.md",
+    "git push",
+    "git push -f",
+    "git -c a.b=c push",
+    "git reset --hard",
+    "git reset --ha HEAD",
+    "git clean -fd",
+    "git commit -m x --allow-empty",
+    "sh -c 'git push'",
+    "sh -c 'touch made'",
+    "echo git push",
+    "echo $(git push)",
+    "$X push",
+    "touch made",
+    "touch infra/made",
+    "/usr/bin/touch made",
+    "env A=1 touch made",
+    "true && touch made",
+    "rm -f made",
+    "rm -rf ../nowhere",
+    "rm -rf src/nothing",
+    "rm -rf \"$X\"",
+    "mkdir -p made.d",
+    "true",
+    "false",
+    "test -f README.md",
+    "true; false; true",
+    "for i in a b; do true $i; done",
+    "write src/new.txt",
+    "write src/../infra/new.txt",
+    "write infra/new.txt",
+    "write ./new.txt",
+    "write link/new.txt",
+    "write out/new.txt",
+    "write ../new.txt",
+    "write .git/new.txt",
+    "write src/.git/new.txt",
+    "write tools/approved.sh",
+    "write .squad/new.md",
+];
+
+/// What a run does with each call is what the test says of it, with rules of both files and without any, in each mode that
+/// asks nobody: what a rule wants asked is then denied.
+#[cfg(unix)]
+#[test]
+fn a_test_and_a_run_agree_on_each_call() {
+    let team =
+        "[policy]\nwrites.deny = [\"infra/**\"]\ncommands.ask = [\"false\"]\nagents.ada.commands.deny = [\"touch\"]\n";
+    let own = "[policy]\nwrites.allow = [\"src/**\", \"link\"]\ncommands.allow = [\"true\", \"mkdir\", \"touch\"]\n\
+               commands.deny = [\"git push\"]\n";
+    let check = "[check]\nrun = [\"sh\", \"tools/approved.sh\"]\n";
+    for (team, own) in [("", ""), (team, own)] {
+        let repo = TestRepo::with_small_team();
+        for path in ["README.md", "src/a.txt", "infra/a.txt", "secret/a.txt", "../outside/a.txt"] {
+            repo.write(path, "a\n");
+        }
+        repo.write("tools/approved.sh", "true\n");
+        for (to, link) in [("infra", "link"), ("../outside", "out")] {
+            std::os::unix::fs::symlink(to, repo.root().join(link)).expect("a link");
+        }
+        repo.write(".squad/config.toml", &format!("{check}{team}"));
+        repo.write(OWN, own);
+        assert_eq!(repo.squad(&["trust", "approve", "check.run", "--yes"]).code, 0);
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "-qm", "all"]);
+        let step = |call: &&str| match call.strip_prefix("write ") {
+            Some(path) => format!("  {{ write = {path:?}, text = \"new\" }},\n"),
+            None => format!("  {{ run = {call:?} }},\n"),
+        };
+        let steps: String = CALLS.iter().map(step).collect();
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [\n{steps}  {{ say = \"Done.\" }},\n]\n");
+        for mode in ["deny", "allow"] {
+            let output = repo.rehearse(&script, &["@ada do it", "--permissions", mode, "--json"]);
+            let events = TestRepo::events(&output);
+            let denied: Vec<&str> = events
+                .iter()
+                .filter(|event| event["type"] == "tool.denied")
+                .filter_map(|event| event["detail"].as_str())
+                .collect();
+            for call in CALLS {
+                let (what, kind) = call.strip_prefix("write ").map_or((call, "command"), |path| (path, "path"));
+                let (answer, value) = judged(&repo, &[what, "--as", kind, "--agent", "ada", "--permissions", mode]);
+                let is_done = !denied.contains(&what);
+                assert_eq!(answer == "allow", is_done, "{mode} {call}: {value} {team}{own}");
+            }
+        }
+    }
+}
+
+/// Each tool that changes something × whom the rule is for × what it says × the mode. What is denied is not done, and the
+/// denial names the rule, where it stands and what would be allowed; what the rule is not about, the mode decides.
+#[test]
+fn a_rule_is_for_those_whom_it_names_and_every_tool() {
+    let tools = [
+        ("write = \"src/a.txt\", text = \"a\"", "writes", "src/**", "docs/**"),
+        ("run = \"touch tested\"", "commands", "touch", "cargo test"),
+        ("tool = \"squad_log_decision\", args = { title = \"A\", what = \"b\" }", "tools", "squad_log_*", ""),
+    ];
+    let repo = TestRepo::with_small_team();
+    for (step, subject, denied, only) in tools {
+        for (whom, is_for_ada) in [
+            ("", true),
+            ("agents.ada.", true),
+            ("agents.\"backend dev\".", true),
+            ("agents.bob.", false),
+            ("tiers.standard.", true),
+            ("tiers.full.", false),
+        ] {
+            for (word, pattern) in [("deny", denied), ("only", only)] {
+                // Lists of an engine's tools say nothing of squad's.
+                if pattern.is_empty() {
+                    continue;
+                }
+                repo.write(".squad/config.toml", &format!("[policy]\n{whom}{subject}.{word} = [{pattern:?}]\n"));
+                for mode in ["deny", "allow"] {
+                    let (output, files) = play(&repo, &[step], mode);
+                    let events = TestRepo::events(&output);
+                    // A decision that is in force already is not recorded again.
+                    let is_own = |event: &Value| event["tool"] == "squad_log_decision" && event["ok"] == true;
+                    let is_done = !files.is_empty() || events.iter().any(is_own);
+                    let mode_allows = mode == "allow" || subject == "tools";
+                    let what = format!("{whom}{subject}.{word} {mode}: {output}");
+                    assert_eq!(is_done, !is_for_ada && mode_allows, "{what}");
+                    let reasons: Vec<&str> = events
+                        .iter()
+                        .filter(|event| event["type"] == "tool.denied")
+                        .filter_map(|event| event["reason"].as_str())
+                        .collect();
+                    assert_eq!(reasons.len(), usize::from(!is_done), "{what}");
+                    if is_for_ada {
+                        let name = format!("policy.{}{subject}.{word}", whom.replace('"', ""));
+                        let rule = if word == "deny" { format!("{name}: {pattern}") } else { name };
+                        let instead =
+                            if word == "only" { format!("; what it allows: {pattern}") } else { String::new() };
+                        let expected = format!("denied by the rule `{rule}` (.squad/config.toml:2){instead}");
+                        assert_eq!(reasons, [expected], "{what}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -303,17 +303,17 @@ fn what_is_kept_is_not_asked_again() {
     let script = |command: &str| {
         format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"{command}\" }}, {{ say = \"Done.\" }}]\n")
     };
-    let mut scene = Scene::begins(&script("true 1 && cat a.txt"), 100, &["--agent", "ada", "Work"]);
-    scene.person.is_asked("  $ true 1 && cat a.txt");
+    let mut scene = Scene::begins(&script("true 1 && find a.txt"), 100, &["--agent", "ada", "Work"]);
+    scene.person.is_asked("  $ true 1 && find a.txt");
     scene.person.types("k");
     assert_eq!(scene.ends(), Some(0), "{}", scene.person.screen);
     let repo = &scene.repo;
     let listed = repo.squad(&["policy"]).out;
-    assert!(listed.contains("true 1") && listed.contains("cat"), "{listed}");
+    assert!(listed.contains("true 1") && listed.contains("find"), "{listed}");
     let own = repo.read("../home/config/squad/config.toml");
     let judged = |what: &str| repo.squad(&["policy", "test", what]).out;
-    assert!(judged("cat b.txt").starts_with("allow") && judged("true 2").starts_with("ask"), "{own}");
-    for (command, asks) in [("cat b.txt", false), ("true 2", true)] {
+    assert!(judged("find b.txt").starts_with("allow") && judged("true 2").starts_with("ask"), "{own}");
+    for (command, asks) in [("find b.txt", false), ("true 2", true)] {
         repo.write("../script.toml", &script(command));
         let mut person = Person::sits_down();
         let mut run = repo.command(BINARY, &repo.root());
@@ -330,11 +330,11 @@ fn what_is_kept_is_not_asked_again() {
     // Another repository at this place has another id.
     let id = repo.read(".git/squad/project");
     repo.write(".git/squad/project", &"0".repeat(id.len()));
-    assert!(judged("cat b.txt").starts_with("ask"), "{own}");
+    assert!(judged("find b.txt").starts_with("ask"), "{own}");
     repo.write(".git/squad/project", &id);
-    assert_eq!(repo.squad(&["policy", "remove", "cat"]).code, 0);
-    assert!(judged("cat b.txt").starts_with("ask"));
-    assert_eq!(repo.squad(&["policy", "remove", "cat"]).code, 2);
+    assert_eq!(repo.squad(&["policy", "remove", "find"]).code, 0);
+    assert!(judged("find b.txt").starts_with("ask"));
+    assert_eq!(repo.squad(&["policy", "remove", "find"]).code, 2);
     assert_eq!(repo.squad(&["policy", "remove", "true 1"]).code, 0);
     assert_eq!(repo.read("../home/config/squad/config.toml").trim(), "[policy.kept]");
 }

@@ -1,15 +1,15 @@
 //! How a command, a path, an address or a tool is judged, and by which rule.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use crate::env::{ProjectPath, follow};
+use super::trust;
+use crate::env::Env;
 use crate::model::{Access, Slug, Tier, host_name, list};
 use crate::ops::Project;
-use crate::policy::{
-    PathScope, Permissions, PolicyRequest, Ruling, always_rules, commands_in, forbidden, names_git, ruling,
-};
-use crate::program::git_folders;
+use crate::policy::{Permissions, Ruling, always_rules, commands_in};
+use crate::pool::PermissionJudge;
 use crate::tools::Tool;
 
 /// The answer to something that an agent may ask for.
@@ -85,6 +85,7 @@ fn is_host(word: &str) -> bool {
 
 /// Judges as a run in this mode does for an agent that may change files. `directory` is where a relative path starts.
 pub(crate) fn judge(
+    env: &Env,
     project: &Project,
     (agent, tier): (&Slug, Tier),
     (kind, what): (Kind, &str),
@@ -94,22 +95,6 @@ pub(crate) fn judge(
     // Rules name hosts alone, so people try them.
     let address = (kind == Kind::Address && !what.contains("://")).then(|| format!("https://{what}"));
     let what = address.as_deref().unwrap_or(what);
-    let root = &project.folder.root;
-    let path = (kind == Kind::Path).then(|| ProjectPath::resolve(root, directory, what).ok()).flatten();
-    let path = path.map(|path| path.shown);
-    let judged = |answer, rule: Option<String>, source: Option<String>| Judged {
-        what: what.to_owned(),
-        kind: kind.name(),
-        commands: if kind == Kind::Command { commands_in(what) } else { Vec::new() },
-        path: path.clone(),
-        agent: agent.clone(),
-        tier,
-        permissions: mode.name(),
-        answer,
-        rule,
-        source,
-    };
-    let built_in = |reason: String| judged("deny", Some(reason), Some("built in".to_owned()));
     let (access, tool) = match kind {
         Kind::Command => (Access::Shell, "bash"),
         Kind::Path => (Access::Write, "edit"),
@@ -117,29 +102,46 @@ pub(crate) fn judge(
         Kind::Tool if Tool::ALL.iter().any(|tool| tool.spec().name == what) => (Access::Own, what),
         Kind::Tool => (Access::Other, what),
     };
-    if let Some(reason) = (kind == Kind::Command).then(|| forbidden(what, &root.display().to_string())).flatten() {
-        return built_in(reason);
+    let root = project.folder.root.display().to_string();
+    let (rules, approved_files) = (project.policy(), trust::approved_files(env, project));
+    let judge = PermissionJudge {
+        rules: &rules,
+        mode,
+        agent,
+        tier,
+        reads_only: false,
+        project: &root,
+        approved_files: &approved_files,
+        attached: &BTreeSet::new(),
+    };
+    let placed = directory.join(what).display().to_string();
+    let is_elsewhere = kind == Kind::Path && directory != project.folder.root;
+    let detail = if is_elsewhere { &placed } else { what };
+    let asked = judge.asked(access, tool, detail);
+    let judged = |answer, rule: Option<String>, source: Option<String>| Judged {
+        what: what.to_owned(),
+        kind: kind.name(),
+        commands: if kind == Kind::Command { commands_in(what) } else { Vec::new() },
+        path: asked.written().map(str::to_owned),
+        agent: agent.clone(),
+        tier,
+        permissions: mode.name(),
+        answer,
+        rule,
+        source,
+    };
+    if let Some(reason) = judge.never(&asked) {
+        return judged("deny", Some(reason), Some("built in".to_owned()));
     }
-    if kind == Kind::Path {
-        let followed = follow(&directory.join(what), |_| {});
-        let is_gits = followed.is_none_or(|path| {
-            names_git(&path.to_string_lossy()) || git_folders(root).iter().any(|folder| path.starts_with(folder))
-        });
-        if is_gits || names_git(what) {
-            return built_in("git's own files are written by `git` alone, in every mode".to_owned());
+    let (ruling, by_rule) = judge.ruling(&asked);
+    if ruling == Ruling::Ask && by_rule.is_none() {
+        let kept = project.kept_rules();
+        let always = always_rules(access, detail, asked.written(), &root);
+        if let Some(always) = always.filter(|rules| rules.iter().all(|rule| kept.contains(&rule.to_string()))) {
+            return judged("allow", Some(format!("kept: {}", list(always))), Some(project.kept_name()));
         }
     }
-    let request = PolicyRequest { agent, tier, access, tool, detail: what, path: path.as_deref() };
-    let by_rule = project.policy().answer(&request);
-    let always = always_rules(access, what, path.as_deref(), &root.display().to_string());
-    let kept = project.kept_rules();
-    let always = always.filter(|rules| rules.iter().all(|rule| kept.contains(&rule.to_string())));
-    if by_rule.is_none()
-        && let Some(always) = always.filter(|_| mode == Permissions::Ask)
-    {
-        return judged("allow", Some(format!("kept: {}", list(always))), Some(project.kept_name()));
-    }
-    let answer = match ruling(by_rule.as_ref(), (mode, mode == Permissions::Deny), access, what, &PathScope::Outside) {
+    let answer = match ruling {
         Ruling::Allow => "allow",
         Ruling::Ask => "ask",
         Ruling::Deny(_) => "deny",
