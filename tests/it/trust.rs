@@ -253,11 +253,19 @@ fn a_hook_whose_file_cannot_be_read_starts_nobody() {
     }
 }
 
-/// A repository that would do all of it: nothing of it runs, and no file of anybody's is made, while a team works.
+/// A repository that would do all of it: nothing of it runs or calls, and no file of anybody's is made, while a team works.
 #[cfg(unix)]
 #[test]
 fn nothing_that_a_repository_brings_runs_by_itself() {
     let repo = repo();
+    let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    elsewhere.set_nonblocking(true).expect("a listener");
+    let url = format!("http://{}", elsewhere.local_addr().expect("a place"));
+    let places = [("https://elsewhere.example", ""), ("https://tides.example", "/mcp"), ("../other", "/other.git")];
+    let brought =
+        places.iter().fold(BROUGHT.to_owned(), |text, (place, path)| text.replace(place, &format!("{url}{path}")));
+    repo.write(CONFIG, &brought);
+    let is_called = || elsewhere.accept().is_ok();
     let programs = ["run", "guard", "check", "setup", "far", "git"].map(|name| format!("tools/{name}.sh"));
     for program in &programs {
         repo.write(program, &format!("touch {}/ran\n", repo.root().display()));
@@ -269,7 +277,7 @@ fn nothing_that_a_repository_brings_runs_by_itself() {
         let output =
             repo.rehearse(script, &["@ada do it", "--permissions", "deny", "--isolation", isolation, "--json"]);
         let at_work = |event: &Value| event["type"] == "hook.answered" || event["type"] == "check.ended";
-        assert!(!repo.exists("ran") && !TestRepo::events(&output).iter().any(at_work), "{output}");
+        assert!(!repo.exists("ran") && !TestRepo::events(&output).iter().any(at_work) && !is_called(), "{output}");
     }
     for command in [
         &["doctor", "--repair"][..],
@@ -282,6 +290,13 @@ fn nothing_that_a_repository_brings_runs_by_itself() {
         &["decisions", "land"],
         &["decisions", "review", "HEAD..HEAD"],
         &["knowledge", "search", "it"],
+        &["knowledge", "list"],
+        &["sync"],
+        &["review"],
+        &["undo", "20260101-000000-000000"],
+        &["merge", "20260101-000000-000000"],
+        &["cancel"],
+        &["mcp", "--check"],
         &["log", "--usage"],
         &["diff"],
         &["squads"],
@@ -304,7 +319,7 @@ fn nothing_that_a_repository_brings_runs_by_itself() {
     ] {
         let output = repo.squad(command);
         let is_command = !output.err.contains("Usage:");
-        assert!(is_command && !repo.exists("ran"), "{command:?}: {output}");
+        assert!(is_command && !repo.exists("ran") && !is_called(), "{command:?}: {output}");
     }
 }
 
@@ -339,11 +354,13 @@ fn whatever_goes_wrong_nothing_is_approved() {
         ("}", "", "your approvals cannot be read: EOF"),
         ("\"approved\"", "\"aproved\"", "your approvals cannot be read: missing field"),
         (".git", ".tig", "your approvals are those of another repository"),
+        ("\"version\": 1", "\"version\": 2", "your approvals cannot be read: a newer squad wrote them, in version 2"),
         ("", "", "your approvals cannot be read: the file is another user's"),
     ] {
         assert_eq!(repo.squad(&["trust", "approve", "--all", "--yes"]).code, 0);
         let file = std::fs::read_dir(&data).expect("a folder").next().expect("a file").expect("a name").path();
         let kept = std::fs::read_to_string(&file).expect("a file");
+        assert!(kept.contains(was), "{kept}");
         std::fs::write(&file, kept.replace(was, is)).expect("a file");
         #[cfg(unix)]
         if was.is_empty() && std::os::unix::fs::chown(&file, Some(1), None).is_err() {

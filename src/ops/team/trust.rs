@@ -49,10 +49,16 @@ pub(crate) enum State {
 /// A repository's approvals, as they are kept.
 #[derive(Default, Serialize, Deserialize)]
 struct Approvals {
+    /// Missing in the first one.
+    #[serde(default)]
+    version: u32,
     /// For people who look into the file.
     repository: String,
     approved: BTreeMap<String, String>,
 }
+
+/// The newest form of approvals that this squad reads.
+const VERSION: u32 = 1;
 
 impl Unit {
     fn removed(name: &str) -> Self {
@@ -136,6 +142,7 @@ fn nowhere() -> Failure {
 }
 
 fn write(workspace: &Workspace, path: &Path, mut approvals: Approvals) -> Result<(), Failure> {
+    approvals.version = VERSION;
     approvals.repository = workspace.repository.common_dir().display().to_string();
     let written = serde_json::to_value(&approvals)
         .map_err(io::Error::from)
@@ -241,6 +248,10 @@ fn kept(workspace: &Workspace, path: &Path) -> Result<Approvals, Problem> {
     let mut is_content = true;
     let why = match files::read_own(path) {
         Ok(text) => match from_json::<Approvals>(text) {
+            // It may say more than is read here.
+            Ok(Approvals { version, .. }) if version > VERSION => {
+                format!("cannot be read: a newer squad wrote them, in version {version}")
+            }
             // A link may have led there.
             Ok(approvals) if real(Path::new(&approvals.repository)) == real(workspace.repository.common_dir()) => {
                 return Ok(approvals);
