@@ -142,17 +142,35 @@ fn a_silent_server_is_named_and_the_others_are_used() {
 fn a_server_that_floods_or_falls_silent_holds_nobody_up() {
     // What the server does first with a request of that kind.
     let at = |method: &str, does: &str| {
-        SERVER.replacen("  case", &format!("  case \"$line\" in *'\"{method}\"'*) {does} ;; esac\n  case"), 1)
+        let about = if method.is_empty() { "*".to_owned() } else { format!("*'\"{method}\"'*") };
+        SERVER.replacen("  case", &format!("  case \"$line\" in {about}) {does} ;; esac\n  case"), 1)
     };
     let message = r#"#!/bin/sh
 exec yes '{"jsonrpc":"2.0","method":"notifications/message"}'
 "#;
+    // The session's start is the second one, after the trial, and in a sandbox.
+    let once = |does: &str| {
+        let counted = format!("#!/bin/sh\nif [ -e .git/tried ]; then {does}; fi\ntouch .git/tried\n");
+        SERVER.replacen("#!/bin/sh\n", &counted, 1)
+    };
+    let tool = |number: usize| {
+        format!(
+            r#"{{"name":"tide{number}","description":"One more","inputSchema":{{"type":"object","properties":{{}}}}}}"#
+        )
+    };
+    let many: Vec<String> = (0..1000).map(tool).collect();
+    let many = SERVER.replace(r#"{"tools":["#, &format!(r#"{{"tools":[{},"#, many.join(",")));
     for (what, server, is_unusable) in [
         ("floods at once", "#!/bin/sh\nexec yes\n".to_owned(), true),
         ("floods with messages", message.to_owned(), true),
         ("never lists", at("tools/list", "continue"), true),
         ("never answers a call", at("tools/call", "continue"), false),
         ("floods in a call", at("tools/call", "yes x | head -c 40000000 | tr -d '\\n'; exit"), false),
+        ("dies in a call", at("tools/call", "exit 3"), false),
+        ("prints noise", at("", "echo 'noise {' ; echo '[1, 2]'"), false),
+        ("has 1,000 tools", many, false),
+        ("dies after its trial", once("exit 3"), true),
+        ("falls silent after its trial", once("exec sleep 600"), true),
     ] {
         let world = world();
         let path = Path::new(&world.repo.variables["HOME"]).with_file_name("tides.sh");

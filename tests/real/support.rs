@@ -16,7 +16,7 @@ use crate::model_server::{ModelServer, Script};
 use crate::repository::TestRepo;
 
 /// Whatever takes as long as this hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A key of this world's provider; nobody's secret.
 pub(crate) const KEY: &str = "a-long-key-of-a-test";

@@ -178,6 +178,10 @@ impl Conversation {
         &self.params
     }
 
+    pub(crate) fn set_params(&mut self, params: OpenParams) {
+        self.params = params;
+    }
+
     pub(crate) fn opened(&mut self) {
         self.opened = true;
     }

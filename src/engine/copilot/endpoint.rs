@@ -58,6 +58,11 @@ fn parse(url: &str) -> Option<Address> {
     (!host.is_empty()).then(|| Address { host: host.to_owned(), port })
 }
 
+/// Whether the CLI may reach addresses that squad cannot, by a proxy.
+pub(super) fn is_proxied(options: &Options) -> bool {
+    PROXY_VARIABLES.iter().any(|name| options.variable(name).is_some())
+}
+
 /// Fails if the host is unknown or refuses the connection. A slow host passes, since it may still answer the CLI in
 /// time, and behind a proxy nothing can be checked.
 pub(super) async fn check_reachable(
@@ -66,7 +71,7 @@ pub(super) async fn check_reachable(
     address: Address,
 ) -> Result<(), EngineError> {
     let Address { host, port } = address;
-    if PROXY_VARIABLES.iter().any(|name| options.variable(name).is_some()) {
+    if is_proxied(options) {
         return Ok(());
     }
     let unusable = |what: String| EngineError::Unusable {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, oneshot, watch};
@@ -41,6 +42,8 @@ pub(crate) struct Server {
     state: watch::Sender<LinkState>,
     /// Which of the user's MCP servers cannot be used; tried when the first session needs them.
     unusable_servers: OnceCell<Unusable>,
+    /// Those that kept a session from opening after that.
+    silent_servers: Mutex<Unusable>,
 }
 
 /// The CLI's version, protocol and account.
@@ -189,8 +192,9 @@ impl Server {
     ) -> (Arc<Self>, oneshot::Sender<()>, impl Future<Output = ()>) {
         let Running { process, connection, identity, home, program, registry } = running;
         let state = watch::Sender::new(LinkState::Connected(Arc::clone(&connection)));
-        let unusable_servers = OnceCell::new();
-        let server = Arc::new(Self { options, program, home, identity, registry, state, unusable_servers });
+        let (unusable_servers, silent_servers) = Default::default();
+        let server =
+            Arc::new(Self { options, program, home, identity, registry, state, unusable_servers, silent_servers });
         let (stop, stopped) = oneshot::channel();
         let watcher = Arc::clone(&server).supervise(process, connection, stopped);
         (server, stop, watcher)
@@ -209,13 +213,28 @@ impl Server {
                 Err(_) => servers::unusable(&self.options).await,
             }
         };
-        let all = self.unusable_servers.get_or_init(|| tried).await;
+        let mut all = self.unusable_servers.get_or_init(|| tried).await.clone();
+        all.extend(self.silent_servers.lock().clone());
         let mut usable = self.options.mcp_servers.clone();
         usable.retain(|_, server| server.is_for(agent));
-        let unusable = all.iter().filter(|(name, _)| usable.contains_key(*name));
-        let unusable: Unusable = unusable.map(|(name, why)| (name.clone(), why.clone())).into_map();
-        usable.retain(|name, _| !unusable.contains_key(name));
-        (usable, unusable)
+        all.retain(|name, _| usable.contains_key(name));
+        usable.retain(|name, _| !all.contains_key(name));
+        (usable, all)
+    }
+
+    /// Takes out of these servers, which kept a session from opening, those that do not answer now; all, if each does. The
+    /// CLI opens no session before all of its servers have answered, and does not say which has not.
+    pub(crate) async fn leave_out_silent(&self, servers: &mut McpServers) -> Result<Unusable, CallError> {
+        let connection = self.connection().await.map_err(|error| CallError::Closed(error.to_string()))?;
+        let mut silent = servers::tried_with(&connection, &self.options).await;
+        silent.retain(|name, _| servers.contains_key(name));
+        if silent.is_empty() {
+            let why = "a session with it did not open";
+            silent.extend(servers.keys().map(|name| (name.clone(), why.to_owned())));
+        }
+        servers.retain(|name, _| !silent.contains_key(name));
+        self.silent_servers.lock().extend(silent.clone());
+        Ok(silent)
     }
 
     /// Ends processes that a session's tools left running. They have the session's id in their environment.

@@ -17,6 +17,7 @@ use tokio::process::Command;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::endpoint::is_proxied;
 use super::options::{McpServer, Options};
 use super::wire::{McpServerState, McpServersLoaded, lenient, server_trial};
 use crate::engine::connection::{CallError, Connection};
@@ -29,6 +30,7 @@ pub(crate) type Unusable = BTreeMap<String, String>;
 /// Tries all servers at once, each for `options.timeouts.server`.
 pub(crate) async fn unusable(options: &Options) -> Unusable {
     let limit = options.timeouts.server;
+    let is_proxied = is_proxied(options);
     let mut tries = JoinSet::new();
     for (name, server) in &options.mcp_servers {
         let (name, server) = (name.clone(), server.clone());
@@ -43,6 +45,11 @@ pub(crate) async fn unusable(options: &Options) -> Unusable {
                     ask_program(command, limit).await
                 }
                 (_, Some(Err(why))) => Err(why),
+                (McpServer::Http { url, .. } | McpServer::Sse { url, .. }, _)
+                    if is_proxied && !is_reached(&url).await =>
+                {
+                    Ok(())
+                }
                 (McpServer::Http { url, headers, .. }, _) => {
                     timeout(limit, ask_address(&url, &headers, false)).await.unwrap_or_else(|_| Err(silence(limit)))
                 }
@@ -222,6 +229,15 @@ async fn ask_stream(address: Uri, headers: &Headers) -> Result<(), String> {
         stream.message(LIST).await?;
     }
     Ok(())
+}
+
+/// How long a server beside a proxy has to take a connection.
+const DIRECTLY: Duration = Duration::from_secs(2);
+
+/// Whether there is a server without the proxy, whose use is for the CLI to know.
+async fn is_reached(url: &str) -> bool {
+    let Ok(address) = url.parse() else { return true };
+    timeout(DIRECTLY, connect(&address)).await.is_ok_and(|connected| connected.is_ok())
 }
 
 async fn connect(address: &Uri) -> Result<TcpStream, String> {

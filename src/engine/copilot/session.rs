@@ -32,6 +32,11 @@ pub(crate) struct Session {
     format_prompt: Option<String>,
 }
 
+/// What is said of a server and why it is left out.
+fn not_used((name, why): (&String, &String)) -> Fact {
+    Fact::Warning(format!("the MCP server `{name}` cannot be used: {why}"))
+}
+
 impl Session {
     pub(crate) async fn open(server: Arc<Server>, opening: Opening) -> Result<Self, EngineError> {
         server.connection().await?;
@@ -54,16 +59,14 @@ impl Session {
         let (id, directory) = (opening.session, opening.directory);
         let mut session =
             Self { id, model, directory, workspace, server, facts, closed, response_format, format_prompt };
-        let answer = session.create_or_resume(&params, opening.resume).await?;
+        let answer = session.create_or_resume(&mut params, opening.resume).await?;
         session.workspace = answer.workspace_path;
         if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
             session.model = model;
         }
         session.server.registry.with(&session.id, |session| {
             session.opened();
-            for (name, why) in unusable {
-                session.report(Fact::Warning(format!("the MCP server `{name}` cannot be used: {why}")));
-            }
+            unusable.iter().for_each(|unusable| session.report(not_used(unusable)));
             if let Some(file) = excluded_servers {
                 let reason = "it names programs to start, so this session has no tool `lsp`";
                 let hint = "put language servers of your own into lsp-config.json in the Copilot CLI's home";
@@ -73,9 +76,9 @@ impl Session {
         Ok(session)
     }
 
-    /// Creates or resumes the session, and again if the CLI dies meanwhile and is restarted: no prompt was sent to the
-    /// session yet.
-    async fn create_or_resume(&self, params: &OpenParams, resume: bool) -> Result<Opened, EngineError> {
+    /// Creates or resumes the session, and again if the CLI dies meanwhile and is restarted, or one of the user's MCP
+    /// servers answered when it was tried and does not now: no prompt was sent to the session yet.
+    async fn create_or_resume(&self, params: &mut OpenParams, resume: bool) -> Result<Opened, EngineError> {
         let report = |fact| self.server.registry.with(&self.id, |session| session.report(fact));
         let mut attempts = 0;
         loop {
@@ -90,6 +93,14 @@ impl Session {
                 Err(CallError::Closed(reason)) if attempts < RESTARTS => {
                     attempts += 1;
                     let _ = report(Fact::ConnectionLost(format!("{reason}; the session is opened again")));
+                }
+                Err(CallError::TimedOut(_)) if !params.mcp_servers.is_empty() => {
+                    let silent = self.server.leave_out_silent(&mut params.mcp_servers).await;
+                    let silent = silent.map_err(|error| self.refused("opening", &error))?;
+                    self.server.registry.with(&self.id, |session| {
+                        session.set_params(params.clone());
+                        silent.iter().for_each(|silent| session.report(not_used(silent)));
+                    });
                 }
                 Err(CallError::Refused { message, .. }) if resume => {
                     return Err(EngineError::NotResumable { session: self.id.clone(), reason: message });
