@@ -200,7 +200,7 @@ impl References {
                 let reached = File::open(draft).and_then(|file| disk::reach_disk(&file, draft, keeps_order));
                 reached.map_err(Error::io("flush", draft))?;
                 let path = common_dir.join(name);
-                let folder = make_folder(common_dir, &path, *sharing)?;
+                let folder = make_folder(common_dir, &path, *sharing, keeps_order)?;
                 if !keeps_order {
                     // The draft's name identifies a lock left by a power cut as ours.
                     disk::flush_folder(drafts)?;
@@ -376,13 +376,16 @@ fn write_draft(draft: &Path, new: ObjectId, sharing: Sharing) -> Result<(), Erro
     sharing.open_file(draft).map_err(Error::io("share", draft))
 }
 
-/// Creates the ref's folder durably, and removes an empty folder that has the ref's name.
-fn make_folder(common_dir: &Path, path: &Path, sharing: Sharing) -> Result<PathBuf, Error> {
+/// Creates the ref's folder and removes an empty folder that has the ref's name. Where the file system keeps the order,
+/// the folder becomes durable with the ref.
+fn make_folder(common_dir: &Path, path: &Path, sharing: Sharing, keeps_order: bool) -> Result<PathBuf, Error> {
     let folder = path.parent().unwrap_or(common_dir).to_owned();
     let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.is_dir()).collect();
     for missing in missing.into_iter().rev() {
         disk::make_folder(missing, sharing).map_err(Error::io("create", missing))?;
-        missing.parent().map_or(Ok(()), disk::flush_folder)?;
+        if !keeps_order {
+            missing.parent().map_or(Ok(()), disk::flush_folder)?;
+        }
     }
     if path.is_dir() {
         fs::remove_dir(path).map_err(Error::io("replace", path))?;

@@ -6,7 +6,11 @@ use gix::objs::Kind;
 
 use super::disk::{recorded, with_order};
 use super::*;
-use crate::git::{disk::Step, objects::NewObjects};
+use crate::git::{
+    disk::Step,
+    objects::NewObjects,
+    references::{Durability, REFERENCE},
+};
 
 fn append(world: &World, number: usize) {
     world.append(&path_of(number), &format!("entry {number}"));
@@ -255,6 +259,27 @@ fn an_append_goes_in_this_order() {
             assert!(!name.starts_with("tmp_"), "{step:?}");
             let below_refs = path.starts_with(world.root().join(".git/refs"));
             assert!(!below_refs || ["log", "log.lock"].contains(&&*name), "{step:?}");
+        }
+    }
+}
+
+/// Each flush costs as much as a snapshot of a small work tree, and a run's first one makes a folder.
+#[test]
+fn a_new_folder_of_refs_is_flushed_where_nothing_keeps_the_order() {
+    for keeps_order in [true, false] {
+        let world = World::new();
+        append(&world, 0);
+        let repository = world.repository();
+        let tip = repository.references().read(REFERENCE).unwrap().unwrap();
+        let move_ref = || {
+            repository.ledger().move_ref_as("refs/squad/runs/r/1", (None, tip), Durability::WithNext).unwrap();
+        };
+        let ((), steps) = recorded(|| with_order(keeps_order, move_ref));
+        let refs = world.root().join(".git/refs/squad");
+        for (folder, above) in [("runs", ""), ("runs/r", "runs")] {
+            let made = steps.iter().position(|step| *step == Step::MakeFolder(refs.join(folder))).unwrap();
+            let is_flushed = steps[made..].contains(&Step::FlushFolder(refs.join(above)));
+            assert_eq!(is_flushed, !keeps_order, "{folder}: {steps:#?}");
         }
     }
 }
