@@ -5,6 +5,7 @@ use std::{
 };
 
 use gix::{ObjectId, hash};
+use parking_lot::Mutex;
 
 use super::{
     commit::Identity,
@@ -41,6 +42,8 @@ pub(crate) struct Repository {
     damage: DamageLog,
     /// What git said of its settings when it was first asked.
     settings: Arc<OnceLock<Settings>>,
+    /// Held while git is asked for them: whoever needs them meanwhile waits for the answer.
+    asking: Arc<Mutex<()>>,
     /// The author identity from git, once known; a missing identity is not cached, since it can be set while we run.
     identity: Arc<OnceLock<Identity>>,
 }
@@ -152,6 +155,7 @@ impl Repository {
                 }
             },
             settings: Arc::default(),
+            asking: Arc::default(),
             git_dir,
             environment: environment.clone(),
             recent: RecentObjects::default(),
@@ -232,11 +236,18 @@ impl Repository {
 
     /// The configured user name, from the repository's or the user's configuration. Runs `git` the first time.
     pub(crate) fn user(&self) -> Option<&str> {
-        if self.settings.get().is_none() {
-            let _ = self.settings.set(self.ask_for_settings(self.own_config())?);
-        }
-        let name = self.settings.get()?.values("user.name").rfind(|(rest, _)| rest.is_empty())?.1;
+        let name = self.settings()?.values("user.name").rfind(|(rest, _)| rest.is_empty())?.1;
         (!name.trim().is_empty()).then_some(name)
+    }
+
+    fn settings(&self) -> Option<&Settings> {
+        if self.settings.get().is_none() {
+            let _asking = self.asking.lock();
+            if self.settings.get().is_none() {
+                let _ = self.settings.set(self.ask_for_settings(self.own_config())?);
+            }
+        }
+        self.settings.get()
     }
 
     fn ask_for_settings(&self, config: Vec<String>) -> Option<Settings> {
@@ -266,7 +277,7 @@ impl Repository {
     /// `None`: git is older than 2.42 and does not tell. Runs `git` unless it was asked before.
     pub(super) fn attribute_files(&self, config: &[String]) -> Option<Vec<PathBuf>> {
         let asked;
-        let settings = match self.settings.get().filter(|known| known.config == config) {
+        let settings = match self.settings().filter(|known| known.config == config) {
             Some(known) => known,
             None => {
                 asked = self.ask_for_settings(config.to_owned())?;
