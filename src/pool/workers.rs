@@ -473,7 +473,15 @@ impl Workers {
             && borrowed.session.reports_tools();
         self.report_opened(&job, &borrowed, seconds(asked.elapsed()));
         self.report_uncounted(borrowed.session.reports_tools(), work);
-        match self.hooks_at_start(borrowed.origin, work, &cancel).await {
+        // What is not recorded would be done again when the run goes on.
+        let begun = match self.reports.flush().await {
+            Ok(()) => {
+                let added = self.hooks_at_start(borrowed.origin, work, &cancel).await;
+                added.map_err(|reason| (Outcome::Stopped, reason))
+            }
+            Err(reason) => Err((Outcome::Failed, reason)),
+        };
+        match begun {
             Ok(added) => {
                 let (prompt, attachments) = self.message(job, &mut borrowed, work).await;
                 let session = &mut borrowed.session;
@@ -482,7 +490,7 @@ impl Workers {
                 self.hold(session, &cancel, work).await;
             }
             Err(_) if cancel.is_set() => work.end(Outcome::Cancelled, cancel.reason()),
-            Err(reason) => work.end(Outcome::Stopped, &reason),
+            Err((outcome, reason)) => work.end(outcome, &reason),
         }
         self.close_calls(work);
         let ended = (&work.agent, &*name, &*work.outcome.to_string());

@@ -85,7 +85,7 @@ impl EarlierRuns for NoRuns {
 
 /// Workers with an engine that plays this script, and their reports.
 pub(super) fn workers(script: &str, permits: usize, timeout: Duration) -> (Workers, mpsc::UnboundedReceiver<Message>) {
-    let (reports, messages) = Reports::channel();
+    let (reports, messages) = Reports::unwritten();
     let cancel = never();
     let requests = requests(Permissions::Deny, None);
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));

@@ -79,18 +79,30 @@ fn a_run_whose_end_could_not_be_written_is_lost_and_resumed() {
     repo.assert_sound();
 }
 
-/// Otherwise it would be done again when the run goes on: a call of the agent at work × the agents after it.
+/// Otherwise it would be done again when the run goes on: a call of the agent at work × the agents after it, who work or
+/// review, and the coordinator.
 #[test]
 fn what_cannot_be_recorded_does_not_begin() {
+    for (message, later) in
+        [(ORDERED, &["bob", "rex"][..]), ("First @ada adds the endpoint, then @rex reviews it", &["rex"])]
+    {
+        does_not_begin(message, later);
+    }
+}
+
+fn does_not_begin(message: &str, later: &[&str]) {
     let repo = TestRepo::with_small_team();
+    let reviews = message.contains("reviews");
     let script = SLOW.replace("{ say = \"There.\" }", "{ run = \"echo x >> ada.txt\" }, { say = \"There.\" }");
     let turn = |agent: &str| {
         format!(
             "[[turn]]\nagent = \"{agent}\"\nsteps = [{{ run = \"echo x >> {agent}.txt\" }}, {{ say = \"Done.\" }}]\n"
         )
     };
-    let script = format!("{script}{}{}", turn("bob"), turn("rex"));
-    let mut child = start(&repo, &script, ORDERED);
+    let review = "[[turn]]\nagent = \"rex\"\nsteps = [{ say = \"VERDICT: approved\" }]\n".to_owned();
+    let (bob, rex) = (turn("bob"), if reviews { review } else { turn("rex") });
+    let script = format!("{script}{bob}{rex}");
+    let mut child = start(&repo, &script, message);
     wait_for(&mut child, "Begun.");
     let blocked = blocks_the_ledger(&repo);
     let (out, code) = rest(child);
@@ -98,15 +110,21 @@ fn what_cannot_be_recorded_does_not_begin() {
     for agent in ["ada", "bob", "rex"] {
         assert!(!repo.exists(&format!("{agent}.txt")), "{agent}: {out}");
     }
+    for agent in later.iter().chain(&["coordinator"]) {
+        assert!(!out.contains(&format!("\"agent\":\"{agent}\",\"type\":\"agent.message\"")), "{agent}: {out}");
+    }
+    assert!(out.contains("\"type\":\"run.completed\",\"status\":\"failed\""), "{out}");
     assert!(out.contains("what happens cannot be recorded: "), "{out}");
     fs::remove_dir_all(blocked).expect("it is there");
     repo.squad(&["decisions", "add", "Whatever writes records the end"]);
     let run = newest(&repo);
-    let agents = r#"{"ada":"lost","bob":"skipped","rex":"skipped"}"#;
-    assert_eq!((run["status"].as_str(), run["agents"].to_string().as_str()), (Some("lost"), agents), "{out}");
+    let skipped: String = later.iter().map(|agent| format!(",\"{agent}\":\"skipped\"")).collect();
+    let agents = format!("{{\"ada\":\"lost\"{skipped}}}");
+    assert_eq!((run["status"].as_str(), run["agents"].to_string()), (Some("lost"), agents), "{out}");
     let (out, code) = resumed(&repo);
     assert_eq!(code, Some(0), "{out}");
-    for agent in ["ada", "bob", "rex"] {
+    let workers = later.iter().filter(|_| !reviews).chain(&["ada"]);
+    for agent in workers {
         assert_eq!(repo.read(&format!("{agent}.txt")), "x\n", "{out}");
     }
 }
