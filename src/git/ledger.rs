@@ -159,6 +159,7 @@ impl<'a> Ledger<'a> {
             references.prepare(commit, &draft)?;
             let kept = pack.map(NewPack::publish).transpose()?;
             lock.declare(REFERENCE, commit)?;
+            references.announce_append((tip, commit));
             let moved = references.advance(REFERENCE, (tip, commit), &draft, Durability::Now)?;
             lock.clear()?;
             if moved {

@@ -111,6 +111,7 @@ pub(crate) use self::{
     objects::sha1_of_blob,
     own_writes::{OwnWrite, RefWrite},
     program::Environment,
+    references::REFERENCE as LEDGER,
     repository::{Head, Repository},
     rescue::{FileStatus, NewRescue, Rescue, RescuedFile, TargetState},
     snapshot::{File, Folder, Readable, Snapshot},

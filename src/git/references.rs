@@ -26,7 +26,7 @@ use crate::model::IntoMap;
 pub(super) const REFS: &str = "refs/squad/";
 
 /// The ref of the ledger.
-pub(super) const REFERENCE: &str = "refs/squad/log";
+pub(crate) const REFERENCE: &str = "refs/squad/log";
 
 /// What squad keeps below `REFS`. Whatever else is there, somebody has put aside.
 pub(super) const OWN_REFS: [&str; 13] = [
@@ -124,7 +124,7 @@ impl References {
         Ok(names)
     }
 
-    /// The values of all refs but the ledger's; packed ones only on request.
+    /// The values of all refs; packed ones only on request.
     pub(super) fn values(&self, with_packed: bool) -> Result<Values, Error> {
         let mut values = Values::default();
         let common_dir = match self {
@@ -133,7 +133,6 @@ impl References {
                 let arguments = ["for-each-ref", "--format=%(refname) %(objectname)"];
                 let listed = Call::new(environment, git_dir, &arguments).succeed()?.text();
                 let refs = listed.lines().filter_map(|line| line.split_once(' '));
-                let refs = refs.filter(|(name, _)| *name != REFERENCE);
                 values.loose = refs.map(|(name, id)| (name.to_owned(), id.to_owned())).into_map();
                 return Ok(values);
             }
@@ -145,7 +144,7 @@ impl References {
             for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let name = format!("{folder}/{name}");
-                if name == REFERENCE || name.ends_with(".lock") {
+                if name.ends_with(".lock") {
                     continue;
                 }
                 match entry.file_type() {
@@ -160,7 +159,7 @@ impl References {
         if with_packed {
             for_each_packed(common_dir, |id, name| {
                 let (id, name) = (String::from_utf8_lossy(id), String::from_utf8_lossy(name));
-                if name.starts_with("refs/") && name != REFERENCE {
+                if name.starts_with("refs/") {
                     values.packed.insert(name.into_owned(), id.into_owned());
                 }
                 Ok(false)
@@ -173,6 +172,12 @@ impl References {
     pub(super) fn announce(&self, writes: &[RefWrite]) {
         let (Self::Files { common_dir, .. } | Self::Reftable { common_dir, .. }) = self;
         announce(common_dir, "refs", &writes);
+    }
+
+    /// Like [`Self::announce`], of the ledger's ref.
+    pub(super) fn announce_append(&self, (old, new): (Option<ObjectId>, ObjectId)) {
+        let (Self::Files { common_dir, .. } | Self::Reftable { common_dir, .. }) = self;
+        announce(common_dir, "ledger", &(new.to_string(), old.map(|old| old.to_string())));
     }
 
     /// Writes the value that [`Self::advance`] will give to a ref into `draft`: a private file on the same file system,

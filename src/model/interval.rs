@@ -148,24 +148,38 @@ pub(crate) struct RefChange {
     pub(crate) to: Option<String>,
 }
 
+impl RefChange {
+    /// Where it led before these commits, which are given with those that they were made on.
+    pub(crate) fn before(&self, commits: &BTreeMap<String, Option<String>>) -> Option<String> {
+        let mut before = &self.to;
+        // What others have written there may lead in a circle.
+        for _ in 0..=commits.len() {
+            match before.as_ref().and_then(|commit| commits.get(commit)) {
+                Some(base) if *before != self.from => before = base,
+                _ => break,
+            }
+        }
+        before.clone()
+    }
+}
+
 impl GitChanges {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Leaves out these commits, given with those that their branches led to before.
-    pub(crate) fn without(mut self, commits: &BTreeMap<String, Option<String>>) -> Self {
+    /// Leaves out these commits, given with those that the refs `made_on` led to before.
+    pub(crate) fn without(
+        mut self,
+        commits: &BTreeMap<String, Option<String>>,
+        made_on: impl Fn(&str) -> bool,
+    ) -> Self {
         self.commits.retain(|commit| !commits.contains_key(commit));
-        for RefChange { from, to, .. } in &mut self.refs {
-            let mut before = to.clone();
-            while before != *from
-                && let Some(base) = before.as_ref().and_then(|commit| commits.get(commit))
-            {
-                before.clone_from(base);
-            }
+        for change in self.refs.iter_mut().filter(|change| made_on(&change.name)) {
+            let before = change.before(commits);
             // It may lead back to such a commit.
-            if before == *from || before.as_ref().is_some_and(|commit| self.commits.contains(commit)) {
-                *to = before;
+            if before == change.from || before.as_ref().is_some_and(|commit| self.commits.contains(commit)) {
+                change.to = before;
             }
         }
         self.refs.retain(|change| change.from != change.to);
@@ -237,9 +251,20 @@ mod tests {
             let moves = RefChange { name: "refs/heads/main".to_owned(), from: Some(text(&from)), to: Some(text(&to)) };
             let changes =
                 GitChanges { commits: commits.iter().map(text).collect(), refs: vec![moves], ..GitChanges::default() };
-            let GitChanges { commits, refs, .. } = changes.without(&squads);
+            let GitChanges { commits, refs, .. } = changes.without(&squads, |name| name != "refs/squad/log");
             let to = refs.first().and_then(|moved| moved.to.as_deref());
             assert_eq!((&commits[..], to), (&left.iter().map(text).collect::<Vec<_>>()[..], moved), "{from} {to:?}");
+        }
+    }
+
+    /// What others have written beside squad may lead in a circle.
+    #[test]
+    fn what_leads_in_a_circle_has_an_end() {
+        let name = |text: &str| Some(text.to_owned());
+        let squads = BTreeMap::from([("a".to_owned(), name("b")), ("b".to_owned(), name("a"))]);
+        for (from, is_found) in [("a", true), ("c", false)] {
+            let moved = RefChange { name: "refs/squad/log".to_owned(), from: name(from), to: name("b") };
+            assert_eq!(moved.before(&squads) == moved.from, is_found, "{from}");
         }
     }
 }

@@ -208,6 +208,43 @@ fn what_an_agent_does_to_squads_own_refs_is_its_own() {
 }
 
 #[test]
+/// What an agent does to the ledger's ref × alone, and beside what another run and a command append there.
+#[test]
+fn what_an_agent_does_to_the_ledgers_ref_is_its_own() {
+    let commit = "$(git commit-tree -m x -p refs/squad/log refs/squad/log^{tree})";
+    for (run, commits) in [
+        (String::new(), None),
+        (format!("git update-ref refs/squad/log {commit}"), Some(1)),
+        (format!("git push -q . {commit}:refs/squad/log"), Some(1)),
+        ("git update-ref -d refs/squad/log".to_owned(), Some(0)),
+    ] {
+        for is_beside in [false, true] {
+            let repo = TestRepo::with_small_team();
+            let script = turn("ada", &format!("{{ run = {:?} }}", format!("{WAITING}; {run}")));
+            let (output, _) =
+                meanwhile(&repo, &script, &["--permissions", "allow", "--agent", "ada", "Add it"], || {
+                    if is_beside {
+                        let beside = turn("bob", r#"{ write = "c.txt", text = "x" }"#);
+                        assert_eq!(
+                            repo.rehearse(&beside, &["--permissions", "allow", "--agent", "bob", "Add that"]).code,
+                            0
+                        );
+                        assert_eq!(repo.squad(&["decisions", "add", "Money is stored as integer cents"]).code, 0);
+                    }
+                });
+            let work = &last(&output)["work"][0];
+            let git = [&work["git"]].into_iter().chain(work["git"]["together"].as_array().into_iter().flatten());
+            let git: Vec<&Value> = git.collect();
+            let refs = git.iter().flat_map(|git| git["refs"].as_array().into_iter().flatten());
+            let refs: Vec<&str> = refs.filter_map(|moved| moved["name"].as_str()).collect();
+            let expected: &[&str] = if commits.is_some() { &["refs/squad/log"] } else { &[] };
+            assert_eq!(refs, expected, "{is_beside} {run}: {output}");
+            let found: usize = git.iter().filter_map(|git| git["commits"].as_array()).map(Vec::len).sum();
+            assert_eq!(found, commits.unwrap_or(0), "{is_beside} {run}: {output}");
+        }
+    }
+}
+
 fn commits_that_are_too_many_to_name_are_said_to_be_more() {
     let repo = TestRepo::with_small_team();
     let commit = "echo 'commit refs/heads/many'; echo 'committer a <a@b> 0 +0000'; echo 'data 0'";

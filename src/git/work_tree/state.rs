@@ -15,7 +15,6 @@ use super::status::{Entry, Status};
 use crate::git::{
     error::Error,
     mode::is_executable,
-    own_writes::RefWrite,
     references::{Target, Values, is_own},
     repository::Repository,
 };
@@ -163,15 +162,15 @@ impl RepositoryState {
 }
 
 impl Repository {
-    /// What somebody did to the repository between two states. `is_squads`: squad wrote this ref.
+    /// What somebody did to the repository between two states. `is_squads`: squad moved this ref of its own.
     pub(crate) fn git_changes(
         &self,
         from: &RepositoryState,
         to: &RepositoryState,
-        is_squads: impl Fn(&RefWrite) -> bool,
+        is_squads: impl Fn(&RefChange) -> bool,
     ) -> Result<GitChanges, Error> {
         let mut refs = from.moved(to);
-        refs.retain(|moved| !is_own(&moved.name) || !is_squads(&(moved.name.clone(), moved.to.clone())));
+        refs.retain(|moved| !is_own(&moved.name) || !is_squads(moved));
         let mut commits = if refs.is_empty() { Vec::new() } else { self.new_commits(&refs, from, to)? };
         let has_more_commits = commits.len() > COMMITS;
         commits.truncate(COMMITS);

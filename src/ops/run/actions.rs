@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::git::{OwnWrite, RefWrite, Repository};
-use crate::model::{ChangeKind, GitChanges, OtherRuns, Slug, from_json, to_json};
+use crate::git::{LEDGER, OwnWrite, RefWrite, Repository};
+use crate::model::{ChangeKind, GitChanges, OtherRuns, RefChange, Slug, from_json, to_json};
 use crate::ops::run::lease::{self, RunFiles};
 use crate::pool::Action;
 
@@ -29,6 +29,8 @@ enum Line {
     Squad(OwnWrite),
     /// In squad's folders of refs, by any squad.
     Refs(Vec<RefWrite>),
+    /// A commit of the ledger, and the one before, by any squad.
+    Ledger(String, Option<String>),
 }
 
 /// The actions of this run, and of the others in its work tree.
@@ -56,6 +58,8 @@ struct Squads {
     commits: BTreeMap<String, Option<String>>,
     files: BTreeSet<String>,
     refs: BTreeSet<RefWrite>,
+    /// The ledger's commits, each with the one before.
+    ledger: BTreeMap<String, Option<String>>,
 }
 
 /// Another run's file, as far as it is read.
@@ -115,17 +119,19 @@ impl Actions {
     }
 
     /// Whether squad itself has made a ref of its own lead there.
-    pub(super) fn is_squads(&self, write: &RefWrite) -> bool {
+    pub(super) fn is_squads(&self, moved: &RefChange) -> bool {
         let mut state = self.state.lock();
         self.read(&mut state);
-        state.squads.refs.contains(write)
+        let is_written = state.squads.refs.contains(&(moved.name.clone(), moved.to.clone()));
+        is_written || moved.name == LEDGER && moved.before(&state.squads.ledger) == moved.from
     }
 
     /// Leaves out what squad itself did.
     pub(super) fn without_squads(&self, changes: GitChanges) -> GitChanges {
         let mut state = self.state.lock();
         self.read(&mut state);
-        let mut changes = changes.without(&state.squads.commits);
+        let changes = changes.without(&state.squads.commits, |name| name != LEDGER);
+        let mut changes = changes.without(&state.squads.ledger, |name| name == LEDGER);
         changes.index.retain(|path| !state.squads.files.contains(path));
         changes
     }
@@ -235,6 +241,7 @@ impl Other {
                     }
                 }
                 Ok(Line::Refs(writes)) => squads.refs.extend(writes),
+                Ok(Line::Ledger(commit, before)) => drop(squads.ledger.insert(commit, before)),
                 // Written by a later squad.
                 Err(_) => {}
             }

@@ -104,7 +104,7 @@ impl RunRepository for RunSnapshots {
         }
         match (from.state(), to.state()) {
             (Some(from), Some(to)) if from != to => {
-                let changes = self.repository.git_changes(from, to, |write| self.actions.is_squads(write));
+                let changes = self.repository.git_changes(from, to, |moved| self.actions.is_squads(moved));
                 let changes = changes.map_err(|error| error.to_string())?;
                 Ok(self.actions.without_squads(changes))
             }
