@@ -33,12 +33,13 @@ use super::{
     objects::{NewObjects, identify},
     pack::KeptPack,
     quarantine::Quarantine,
-    references::Durability,
+    references::{Durability, Target, read_head, read_shared},
     repository::Repository,
     rescue::{BATCH, Index, LARGEST, path_of},
 };
 use crate::env::files::read_within;
 use crate::model::{Change, Content, SkippedFile};
+use crate::program::git_dir_at;
 pub(crate) use files::FileStep;
 pub(super) use files::tree_entry;
 pub(crate) use only_copies::RunOfSnapshots;
@@ -205,8 +206,12 @@ impl Repository {
             status.add_hidden(&state.hidden, root);
         }
         let Selection { plain, by_git, mut left_out } = self.select_paths(&status, &state, objection);
-        for path in &status.nested {
-            let nested = Omitted { why: "it is a repository of its own".to_owned(), fingerprint: blake3::hash(path) };
+        let nested = status.nested.iter().map(|path| (path, self.head_within(path).unwrap_or_default()));
+        // A submodule may not be checked out.
+        let submodules = state.submodules.iter().filter_map(|path| Some((path, self.head_within(path)?)));
+        for (path, head) in nested.chain(submodules) {
+            let why = "it is a repository of its own".to_owned();
+            let nested = Omitted { why, fingerprint: blake3::hash(head.as_bytes()) };
             left_out.insert(String::from_utf8_lossy(path).into_owned(), nested);
         }
         let mut edits = std::mem::take(&mut status.staged);
@@ -245,6 +250,19 @@ impl Repository {
         }
         let tree = self.edited(&store, committed, &edits, &mut objects)?;
         Ok(Draft { head, committed, tree, objects, added, left_out, state })
+    }
+
+    /// Where the `HEAD` of a repository inside the work tree leads, as far as it can be read. `None`: there is none.
+    fn head_within(&self, path: &[u8]) -> Option<String> {
+        let git_dir = git_dir_at(&self.work_dir()?.join(path_of(path)?))?;
+        Some(match read_head(&git_dir, self.hash()) {
+            Ok(Target::Object(id)) => id.to_string(),
+            Ok(Target::Symbolic(name)) => {
+                let commit = read_shared(&git_dir, &name, self.hash()).ok().flatten();
+                format!("{name} {}", commit.map(|commit| commit.to_string()).unwrap_or_default())
+            }
+            Err(_) => String::new(),
+        })
     }
 
     /// Whether the work tree holds what the checked-out commit has not, ignored files excepted.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::process::{rest, wait_for};
 use crate::support::{Output, TestRepo};
 
 fn last(output: &Output) -> Value {
@@ -207,7 +208,6 @@ fn what_an_agent_does_to_squads_own_refs_is_its_own() {
     }
 }
 
-#[test]
 /// What an agent does to the ledger's ref × alone, and beside what another run and a command append there.
 #[test]
 fn what_an_agent_does_to_the_ledgers_ref_is_its_own() {
@@ -245,6 +245,7 @@ fn what_an_agent_does_to_the_ledgers_ref_is_its_own() {
     }
 }
 
+#[test]
 fn commits_that_are_too_many_to_name_are_said_to_be_more() {
     let repo = TestRepo::with_small_team();
     let commit = "echo 'commit refs/heads/many'; echo 'committer a <a@b> 0 +0000'; echo 'data 0'";
@@ -451,6 +452,53 @@ fn what_an_agent_hides_from_git_is_seen() {
     assert_eq!((&git["config"], &git["index"]), (&json!(["info/exclude"]), &json!(["a.txt", "b.txt"])), "{output}");
     assert!(output.out.contains("it is a repository of its own"), "{output}");
     repo.assert_sound();
+}
+
+/// After a command that changed nothing and one that did: the run's end and `squad diff`, which reads the entries.
+#[test]
+fn what_the_person_changes_after_a_command_is_theirs_on_all_screens() {
+    for run in ["true", "echo x > x.txt"] {
+        let repo = TestRepo::with_small_team();
+        repo.write("../play.toml", &turn("ada", &format!("{{ run = {run:?} }}, {{ wait = \"1500ms\" }}")));
+        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        command.args(["orchestrate", "--script", "../play.toml"]).args(ALLOWED).arg("Explain it");
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        wait_for(&mut child, "\"tool.completed\"");
+        // The snapshot after the command.
+        std::thread::sleep(Duration::from_millis(500));
+        repo.write("mine.txt", "by hand\n");
+        let (out, code) = rest(child);
+        assert_eq!(code, Some(0), "{out}");
+        let end = last(&Output { out, err: String::new(), code: 0 });
+        assert!(changes(&end).contains(&"mine.txt yours -".to_owned()), "{end}");
+        let diff: Value = serde_json::from_str(&repo.squad(&["diff", "--json"]).out).expect("JSON");
+        let files = diff["files"].as_array().expect("files");
+        let mine = files.iter().find(|file| file["path"] == "mine.txt").expect("it is shown");
+        assert_eq!((&mine["class"], &mine["by"]), (&json!("yours"), &json!([])), "{run}: {diff}");
+    }
+}
+
+/// In a submodule and in a repository that git does not know × what an agent does there.
+#[test]
+fn what_an_agent_commits_in_a_repository_within_is_seen() {
+    for (folder, shown) in [("sub", "sub"), ("nest", "nest/")] {
+        for (run, is_change) in [("commit -q --allow-empty -m x", true), ("switch -qc other", true), ("log", false)] {
+            let repo = TestRepo::with_small_team();
+            for folder in ["sub", "nest"] {
+                repo.git(&["init", "-q", folder]);
+                let author = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+                repo.git(&[&["-C", folder], &author[..], &["commit", "-q", "--allow-empty", "-m", "first"]].concat());
+            }
+            repo.git(&["add", "sub"]);
+            repo.git(&["commit", "-qm", "submodule"]);
+            let run = format!("git -C {folder} -c user.name=a -c user.email=a@example.com {run}");
+            let script = turn("ada", &format!("{{ run = {run:?} }}"));
+            let output = repo.rehearse(&script, &[&ALLOWED[..], &["Add it"]].concat());
+            let expected: &[String] = if is_change { &[format!("{shown} own ada command")] } else { &[] };
+            assert_eq!(changes(&last(&output)), expected, "{run}: {output}");
+        }
+    }
 }
 
 /// Whoever never began is not said to have changed nothing.

@@ -52,6 +52,9 @@ pub(crate) struct RepositoryState {
     /// Index entries that git is told not to look at.
     #[serde(skip)]
     pub(super) hidden: Arc<Entries>,
+    /// The paths of submodules in the index.
+    #[serde(skip)]
+    pub(super) submodules: Arc<Vec<Vec<u8>>>,
     /// Files of attributes outside the work tree, as the configuration names them. `None`: unknown.
     #[serde(skip)]
     pub(super) attribute_files: Option<Arc<Vec<PathBuf>>>,
@@ -86,9 +89,12 @@ impl RepositoryState {
     fn beside(repository: &Repository, previous: Option<&Self>) -> Result<Self, Error> {
         let index_stamp = stamp(&repository.git_dir().join("index"));
         let same = previous.filter(|known| known.index_stamp.is_some() && known.index_stamp == index_stamp);
-        let hidden = match same {
-            Some(known) => Arc::clone(&known.hidden),
-            None => Arc::new(Status::hidden(repository)?),
+        let (hidden, submodules) = match same {
+            Some(known) => (Arc::clone(&known.hidden), Arc::clone(&known.submodules)),
+            None => {
+                let (hidden, submodules) = Status::unlisted(repository)?;
+                (Arc::new(hidden), Arc::new(submodules))
+            }
         };
         let head = match repository.head_target()? {
             Target::Symbolic(name) => name,
@@ -118,6 +124,7 @@ impl RepositoryState {
             packed_stamp,
             index_stamp,
             hidden,
+            submodules,
             attribute_files,
             staged,
             config,

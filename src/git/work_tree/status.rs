@@ -5,7 +5,10 @@ use std::path::Path;
 
 use gix::{
     ObjectId, hash,
-    index::{self, entry::Flags},
+    index::{
+        self,
+        entry::{Flags, Mode},
+    },
     objs::tree::EntryMode,
 };
 
@@ -19,6 +22,8 @@ use crate::model::IntoMap;
 
 /// Mode and object at a path. `None`: there is nothing.
 pub(super) type Entry = Option<(EntryMode, ObjectId)>;
+/// What `git status` does not list: index entries that it is told not to look at, and the paths of submodules.
+pub(super) type Unlisted = (BTreeMap<Vec<u8>, Entry>, Vec<Vec<u8>>);
 
 #[derive(Default)]
 pub(super) struct Status {
@@ -48,14 +53,16 @@ impl Status {
         }
     }
 
-    /// Index entries that git is told not to look at: `assume-unchanged` or `skip-worktree`.
-    pub(super) fn hidden(repository: &Repository) -> Result<BTreeMap<Vec<u8>, Entry>, Error> {
+    /// Index entries that git is told not to look at, `assume-unchanged` or `skip-worktree`, and the submodules.
+    pub(super) fn unlisted(repository: &Repository) -> Result<Unlisted, Error> {
         let index = read_index(&repository.git_dir().join("index"), repository)?;
         let is_hidden = |entry: &&index::Entry| entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
         let entry = |entry: &index::Entry| {
             (entry.path(&index).to_vec(), entry.mode.to_tree_entry_mode().map(|mode| (mode, entry.id)))
         };
-        Ok(index.entries().iter().filter(is_hidden).map(entry).into_map())
+        let submodules = index.entries().iter().filter(|entry| entry.mode == Mode::COMMIT);
+        let submodules = submodules.map(|entry| entry.path(&index).to_vec()).collect();
+        Ok((index.entries().iter().filter(is_hidden).map(entry).into_map(), submodules))
     }
 
     /// Reads the user's index without refreshing it: we must not write it. Does something else while git looks for
