@@ -290,3 +290,25 @@ fn a_line_that_is_there_more_often_than_it_was_written_has_no_author() {
         assert_eq!((why.out.contains("agent     ada"), why.out.contains(&said)), (is_known, !is_known), "{why}");
     }
 }
+
+/// To a file, to a folder and to nothing × as the agent left it, and led elsewhere by hand.
+#[cfg(unix)]
+#[test]
+fn a_link_is_a_file_of_its_own() {
+    for target in ["before.txt", ".squad", "nowhere"] {
+        let repo = TestRepo::with_small_team();
+        repo.write("before.txt", "fn by_the_person() {}\n");
+        let script = format!(
+            "[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"ln -s {target} link\" }}, {{ say = \"Done.\" }}]\n"
+        );
+        let output = repo.rehearse(&script, &["--permissions", "allow", "--agent", "ada", "Add it"]);
+        let answer = why(&repo, "link");
+        assert_eq!(answer["origins"][0]["agent"], "ada", "{target}: {answer} {output}");
+        assert_eq!(why(&repo, "link:1")["text"], target);
+        let link = repo.root().join("link");
+        std::fs::remove_file(&link).expect("a link");
+        std::os::unix::fs::symlink("elsewhere", &link).expect("a link");
+        let answer = why(&repo, "link");
+        assert_eq!(answer["unknown"], "no run is known to have written it", "{target}: {answer}");
+    }
+}

@@ -136,7 +136,11 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
     let line = line.flatten();
     // Its folders may be gone.
     let inner = ProjectPath::named(&project.folder.root, directory, path).ok().map(|path| path.shown);
-    if let Some(inner) = inner.clone().filter(|inner| project.folder.root.join(inner).is_file()) {
+    let is_file = |inner: &String| {
+        let found = project.folder.root.join(inner).symlink_metadata();
+        found.is_ok_and(|found| found.is_file() || found.is_symlink())
+    };
+    if let Some(inner) = inner.clone().filter(is_file) {
         return Ok(Subject::File { path: inner, line });
     }
     let all = decisions::records(project)?;
@@ -398,10 +402,15 @@ fn origin(project: &Project, run: &RunId, by: Authors) -> Result<Option<Origin>,
     Ok(origin)
 }
 
+/// The content of a file. That of a link is its target, as git has it.
 fn text_of(project: &Project, path: &str) -> Result<String, Failure> {
     let file = project.folder.root.join(path);
-    let bytes = fs::read(&file)
-        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(file.display().to_string()))?;
+    let bytes = match file.is_symlink() {
+        true => fs::read_link(&file).map(|target| target.into_os_string().into_encoded_bytes()),
+        false => fs::read(&file),
+    };
+    let bytes =
+        bytes.map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(file.display().to_string()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
