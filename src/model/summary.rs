@@ -63,9 +63,13 @@ impl fmt::Display for GitChanges {
             let more = if *has_more_commits { "more than " } else { "" };
             parts.push(format!("{more}{} ({})", plural(commits.len(), "commit"), named(short, commits.len())));
         }
-        // A branch moves with its new commits; a new one says where they are.
-        let is_news =
-            |moved: &&RefChange| moved.from.is_none() || !moved.to.as_ref().is_some_and(|to| commits.contains(to));
+        // A branch moves with its new commits; a new one, another ref, and a `HEAD` that left its branch say where they are.
+        let has_moved_along = |RefChange { name, from, to }: &RefChange| {
+            let is_branch = name == "HEAD" || name.starts_with("refs/heads/");
+            let was_commit = from.as_ref().is_some_and(|from| !from.starts_with("ref"));
+            is_branch && was_commit && to.as_ref().is_some_and(|to| commits.contains(to))
+        };
+        let is_news = |moved: &&RefChange| !has_moved_along(moved);
         let refs: Vec<String> = refs.iter().filter(is_news).map(RefChange::to_string).collect();
         parts.extend((!refs.is_empty()).then(|| named(&refs, refs.len())));
         parts.extend((!config.is_empty()).then(|| format!("configuration {}", named(config, config.len()))));
@@ -109,6 +113,29 @@ impl fmt::Display for RefChange {
             (None, Some(_)) => write!(f, "{name} created"),
             (Some(from), Some(to)) => write!(f, "{name} moved from {} to {}", short(from), short(to)),
             (None, None) => f.write_str(&name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_say_where_they_are_unless_their_branch_moved_along() {
+        let (old, new) = ("a".repeat(40), "b".repeat(40));
+        for (name, from, said) in [
+            ("refs/heads/main", Some(&*old), ""),
+            ("HEAD", Some(&*old), ""),
+            ("HEAD", Some("refs/heads/main"), ", HEAD moved from main to bbbbbbb"),
+            ("refs/heads/main", None, ", branch main created"),
+            ("refs/tags/v1", Some(&*old), ", tag v1 moved from aaaaaaa to bbbbbbb"),
+            ("refs/squad/log", Some(&*old), ", refs/squad/log moved from aaaaaaa to bbbbbbb"),
+        ] {
+            let (name, from) = (name.to_owned(), from.map(str::to_owned));
+            let refs = vec![RefChange { name, from, to: Some(new.clone()) }];
+            let changes = GitChanges { commits: vec![new.clone()], refs, ..GitChanges::default() };
+            assert_eq!(changes.to_string(), format!("1 commit (bbbbbbb){said}"));
         }
     }
 }
