@@ -99,7 +99,7 @@ fn remark(file: &FileDiff) -> String {
         ChangeClass::Together if file.by.len() < 2 => format!("{} and another run worked here at once", list(&file.by)),
         ChangeClass::Together => format!("{} worked here at once", list(&file.by)),
         ChangeClass::Yours => "changed by you or another program, not by the run".to_owned(),
-        ChangeClass::OtherRun => "changed by another run".to_owned(),
+        ChangeClass::OtherRun => "changed by or beside another run".to_owned(),
         ChangeClass::Unknown => "changed while the run was down".to_owned(),
     }
 }

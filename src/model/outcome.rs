@@ -227,7 +227,7 @@ impl ChangeClass {
         match self {
             Self::Own | Self::Together => None,
             Self::Yours => Some("changed by you or another program"),
-            Self::OtherRun => Some("changed by another run"),
+            Self::OtherRun => Some("changed by or beside another run"),
             Self::Unknown => Some("changed while the run was down"),
         }
     }

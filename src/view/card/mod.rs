@@ -728,7 +728,7 @@ mod tests {
   eve         completed   no change
   together                both +2 -1     ada and bob worked here at once
   yours                   mine +2 -1     changed by you or another program
-  other run               theirs +2 -1   changed by another run
+  other run               theirs +2 -1   changed by or beside another run
   unknown                 down +2 -1     changed while the run was down
   git         bob: 1 commit (ccccccc), branch main created and tag v1 created, configuration core.hooksPath, hooks pre-commit, 1 \
              path staged or unstaged
