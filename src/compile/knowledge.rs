@@ -62,16 +62,17 @@ impl Task {
         let ranked = hits.iter().enumerate().filter_map(|(index, (tags, all))| {
             let is_tagged = tags.meets(&telling);
             let relevance = topic.relevance(*all, &weights) + topic.relevance(*tags, &weights);
-            let shared = || topic.shared(*all).into_iter().map(str::to_owned).collect();
-            (is_tagged || topic.is_subject(*all)).then(|| (is_tagged, NoteRank { index, relevance, shared: shared() }))
+            (is_tagged || topic.is_subject(*all)).then_some((is_tagged, relevance, index))
         });
-        let mut ranked: Vec<(bool, NoteRank)> = ranked.collect();
-        ranked.stable_sort_by_key(|(_, rank)| (std::cmp::Reverse(rank.relevance), rank.index));
-        let best = ranked.first().map_or(0, |(_, rank)| rank.relevance);
+        let mut ranked: Vec<(bool, u32, usize)> = ranked.collect();
+        let best = ranked.iter().map(|(_, relevance, _)| *relevance).max().unwrap_or(0);
         let floor = |is_tagged: bool| if is_tagged { TAGGED_FLOOR } else { FLOOR };
-        ranked.retain(|(is_tagged, rank)| rank.relevance * 100 >= best * floor(*is_tagged));
+        ranked.retain(|(is_tagged, relevance, _)| relevance * 100 >= best * floor(*is_tagged));
+        ranked.stable_sort_by_key(|(_, relevance, _)| std::cmp::Reverse(*relevance));
         ranked.truncate(MAX_NOTES);
-        ranked.into_iter().map(|(_, rank)| rank).collect()
+        let shared = |index: usize| topic.shared(hits[index].1).into_iter().map(str::to_owned).collect();
+        let rank = |(_, relevance, index)| NoteRank { index, relevance, shared: shared(index) };
+        ranked.into_iter().map(rank).collect()
     }
 }
 

@@ -3,12 +3,17 @@
 //! The cache keeps it as one text:
 //!
 //! ```text
-//! {"about":"…","parts":[…],"ids":[…],"tags":[…]}   what it was made from, the bytes of each part, the notes' ids and tags
-//! 0000000002a70000000004c1…                        where each note ends in the next part
-//! {"id":"4f1c09…",…}                               the notes, one a line
-//! hash TAB 0 4t 17                                  words, sorted, with the notes in force that have them; `t`: in their titles
+//! {"about":"…","parts":[…],"tags":[…]}   what it was made from, the bytes of each part, and tags
+//! +4f1c09…                                ids of the notes, one a line; `-`: it is not in force
+//! 0000000002a70000000004c1…              where each note ends in the next part
+//! {"id":"4f1c09…",…}                     the notes, one a line
+//! 00000000000f00000000003c…              where each word ends in the next part
+//! hash TAB 0 4t 17                        words, sorted, with the notes in force that have them; `t`: in their titles
 //! ```
+//!
+//! Of ten thousand notes, a search parses few: everything but the tags is found where it stands.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -19,9 +24,9 @@ use super::Task;
 use super::decisions::in_force;
 use super::knowledge::{NoteRank, labels, subject};
 use super::topic::{Hits, Topic};
-use crate::model::{Decision, DecisionId};
+use crate::model::Decision;
 
-/// Digits of a place in the text of the notes.
+/// Digits of a place in a text.
 const PLACE: usize = 12;
 
 impl Task {
@@ -39,38 +44,71 @@ impl Task {
 pub(crate) struct NoteIndex {
     bytes: Vec<u8>,
     head: Head,
-    places: Range<usize>,
-    notes: Range<usize>,
-    words: Range<usize>,
+    ids: Range<usize>,
+    notes: Lines,
+    words: Lines,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     about: String,
-    /// The bytes of the places, of the notes and of the words.
-    parts: [usize; 3],
-    /// Of each note, and whether it is in force.
-    ids: Vec<(DecisionId, bool)>,
+    /// The bytes of the ids, of the notes and of the words; of both, first where they end.
+    parts: [usize; 5],
     /// Tags, languages and frameworks, with the notes in force that have them.
     tags: Vec<(String, Vec<usize>)>,
+}
+
+/// Where lines are that are found by their number.
+#[derive(Debug)]
+struct Lines {
+    ends: Range<usize>,
+    text: Range<usize>,
+}
+
+impl Lines {
+    fn count(&self) -> usize {
+        self.ends.len() / PLACE
+    }
+
+    /// A line, with its end.
+    fn get<'b>(&self, bytes: &'b [u8], index: usize) -> Option<&'b [u8]> {
+        let end = |index: usize| {
+            let digits = bytes.get(self.ends.clone())?.get(index * PLACE..(index + 1) * PLACE)?;
+            usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+        };
+        let start = if index == 0 { 0 } else { end(index - 1)? };
+        bytes.get(self.text.clone())?.get(start..end(index)?)
+    }
+}
+
+/// Lines as they are written.
+#[derive(Default)]
+struct NewLines {
+    ends: String,
+    text: Vec<u8>,
+}
+
+impl NewLines {
+    fn push(&mut self, line: &[u8]) {
+        self.text.extend(line);
+        self.text.push(b'\n');
+        self.ends.push_str(&format!("{:0PLACE$x}", self.text.len()));
+    }
 }
 
 impl NoteIndex {
     /// `note` is the note in a value; the value can be read again.
     pub(crate) fn new<T: Serialize>(about: String, values: &[T], note: impl Fn(&T) -> &Decision) -> Self {
-        let (mut places, mut notes) = (String::new(), Vec::new());
-        let mut words: BTreeMap<String, String> = BTreeMap::new();
+        let (mut ids, mut notes, mut words) = (String::new(), NewLines::default(), NewLines::default());
+        let mut notes_with: BTreeMap<String, String> = BTreeMap::new();
         let mut tags: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        let mut ids = Vec::new();
         let mut all_in_force = in_force(values.iter().map(&note)).into_iter().peekable();
         for (index, value) in values.iter().enumerate() {
             // An empty line is no note, which is said when it is read.
-            notes.extend(serde_json::to_vec(value).unwrap_or_default());
-            notes.push(b'\n');
-            places.push_str(&format!("{:0PLACE$x}", notes.len()));
+            notes.push(&serde_json::to_vec(value).unwrap_or_default());
             let note = note(value);
             let is_in_force = all_in_force.next_if(|next| std::ptr::eq(*next, note)).is_some();
-            ids.push((note.id.clone(), is_in_force));
+            ids.push_str(&format!("{}{}\n", if is_in_force { '+' } else { '-' }, note.id));
             if !is_in_force {
                 continue;
             }
@@ -82,32 +120,31 @@ impl NoteIndex {
             }
             for (word, is_in_title) in Topic::words_of(&subject(note), &note.text) {
                 let mark = if is_in_title { "t" } else { "" };
-                words.entry(word).or_default().push_str(&format!(" {index}{mark}"));
+                notes_with.entry(word).or_default().push_str(&format!(" {index}{mark}"));
             }
         }
-        let words = words.into_iter().map(|(word, notes)| format!("{word}\t{}\n", notes.trim_start()));
-        let words = words.collect::<String>();
-        let parts = [places.len(), notes.len(), words.len()];
-        let head = Head { about, parts, ids, tags: tags.into_iter().collect() };
+        for (word, notes) in notes_with {
+            words.push(format!("{word}\t{}", notes.trim_start()).as_bytes());
+        }
+        let texts = [ids.as_bytes(), notes.ends.as_bytes(), &notes.text, words.ends.as_bytes(), &words.text];
+        let head = Head { about, parts: texts.map(<[u8]>::len), tags: tags.into_iter().collect() };
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
         let start = bytes.len();
-        let [places_end, notes_end] = [start + parts[0], start + parts[0] + parts[1]];
-        bytes.extend([places.as_bytes(), &notes, words.as_bytes()].concat());
-        let (places, notes, words) = (start..places_end, places_end..notes_end, notes_end..bytes.len());
-        Self { bytes, head, places, notes, words }
+        bytes.extend(texts.concat());
+        let [ids, note_ends, notes, word_ends, words] = ranges(start, head.parts).unwrap_or_default();
+        let (notes, words) = (Lines { ends: note_ends, text: notes }, Lines { ends: word_ends, text: words });
+        Self { bytes, head, ids, notes, words }
     }
 
     /// An index as it was written. `None`: it is none.
     pub(crate) fn read(bytes: Vec<u8>) -> Option<Self> {
         let line = bytes.iter().position(|byte| *byte == b'\n')?;
         let head: Head = serde_json::from_slice(bytes.get(..line)?).ok()?;
-        let [places, notes, words] = head.parts;
-        let places = line + 1..(line + 1).checked_add(places)?;
-        let notes = places.end..places.end.checked_add(notes)?;
-        let words = notes.end..notes.end.checked_add(words)?;
-        let is_whole = words.end == bytes.len() && head.ids.len().checked_mul(PLACE)? == places.len();
-        is_whole.then_some(Self { bytes, head, places, notes, words })
+        let [ids, note_ends, notes, word_ends, words] = ranges(line + 1, head.parts)?;
+        let is_whole = words.end == bytes.len();
+        let (notes, words) = (Lines { ends: note_ends, text: notes }, Lines { ends: word_ends, text: words });
+        is_whole.then_some(Self { bytes, head, ids, notes, words })
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
@@ -120,22 +157,21 @@ impl NoteIndex {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.head.ids.len()
+        self.notes.count()
     }
 
     /// The notes' ids in order, and whether they are in force.
-    pub(crate) fn ids(&self) -> &[(DecisionId, bool)] {
-        &self.head.ids
+    pub(crate) fn ids(&self) -> impl Iterator<Item = (&str, bool)> {
+        let ids = self.bytes.get(self.ids.clone()).unwrap_or_default();
+        std::str::from_utf8(ids).unwrap_or_default().lines().map(|line| match line.strip_prefix('+') {
+            Some(id) => (id, true),
+            None => (line.strip_prefix('-').unwrap_or(line), false),
+        })
     }
 
     /// A note as it was written.
     pub(crate) fn line(&self, index: usize) -> Option<&[u8]> {
-        let end = |index: usize| {
-            let digits = self.bytes.get(self.places.clone())?.get(index * PLACE..(index + 1) * PLACE)?;
-            usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-        };
-        let start = if index == 0 { 0 } else { end(index - 1)? };
-        self.bytes.get(self.notes.clone())?.get(start..end(index)?)
+        self.notes.get(&self.bytes, index)
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, index: usize) -> Option<T> {
@@ -160,10 +196,13 @@ impl NoteIndex {
             }
         }
         for (word, stem) in topic.stems().enumerate() {
-            for found in self.notes_with(stem).split(' ') {
-                let number = found.trim_end_matches('t');
-                if let Some((_, all)) = number.parse().ok().and_then(|index: usize| hits.get_mut(index)) {
-                    all.add(Hits::of_word(word, number.len() < found.len()));
+            for found in self.notes_with(stem).split(|byte| *byte == b' ').filter(|found| !found.is_empty()) {
+                let digits = found.strip_suffix(b"t").unwrap_or(found);
+                let add = |number: usize, digit: &u8| {
+                    number.saturating_mul(10).saturating_add(usize::from(digit.wrapping_sub(b'0')))
+                };
+                if let Some((_, all)) = hits.get_mut(digits.iter().fold(0, add)) {
+                    all.add(Hits::of_word(word, digits.len() < found.len()));
                 }
             }
         }
@@ -171,22 +210,32 @@ impl NoteIndex {
     }
 
     /// The notes that have a word, as they are written.
-    fn notes_with(&self, stem: &str) -> &str {
-        let mut words = self.bytes.get(self.words.clone()).unwrap_or_default();
-        while !words.is_empty() {
-            let middle = words.len() / 2;
-            let start = words[..middle].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            let end = words[middle..].iter().position(|byte| *byte == b'\n').map_or(words.len(), |at| middle + at + 1);
-            let line = std::str::from_utf8(&words[start..end]).unwrap_or_default().trim_end_matches('\n');
-            let (word, notes) = line.split_once('\t').unwrap_or_default();
-            words = match stem.cmp(word) {
-                std::cmp::Ordering::Equal => return notes,
-                std::cmp::Ordering::Less => &words[..start],
-                std::cmp::Ordering::Greater => &words[end..],
-            };
+    fn notes_with(&self, stem: &str) -> &[u8] {
+        let (mut first, mut end) = (0, self.words.count());
+        while first < end {
+            let middle = first.midpoint(end);
+            let line = self.words.get(&self.bytes, middle).unwrap_or_default();
+            let tab = line.iter().position(|byte| *byte == b'\t').unwrap_or(line.len());
+            let (word, notes) = line.split_at(tab);
+            match stem.as_bytes().cmp(word) {
+                Ordering::Equal => return notes.trim_ascii(),
+                Ordering::Less => end = middle,
+                Ordering::Greater => first = middle + 1,
+            }
         }
-        ""
+        &[]
     }
+}
+
+/// Where parts of these lengths are, one after the other.
+fn ranges<const N: usize>(start: usize, lengths: [usize; N]) -> Option<[Range<usize>; N]> {
+    let mut start = start;
+    let mut ranges = [const { 0..0 }; N];
+    for (range, length) in ranges.iter_mut().zip(lengths) {
+        *range = start..start.checked_add(length)?;
+        start = range.end;
+    }
+    Some(ranges)
 }
 
 #[cfg(test)]
@@ -195,7 +244,7 @@ mod tests {
 
     use super::super::knowledge::hits_of;
     use super::*;
-    use crate::model::Note;
+    use crate::model::{DecisionId, Note};
 
     fn note(number: usize, supersedes: Option<usize>, [title, text, tag, language]: [String; 4]) -> Decision {
         let id = |number: usize| DecisionId::parse(&format!("{number:012x}")).expect("an id");
@@ -257,6 +306,9 @@ mod tests {
                 })
                 .collect();
             prop_assert_eq!(index.hits(&topic), expected);
+            let is_in_force = |note: &&Decision| in_force.iter().any(|other| std::ptr::eq(*other, *note));
+            let ids = notes.iter().map(|note| (note.id.as_str(), is_in_force(&note))).collect::<Vec<_>>();
+            prop_assert_eq!(index.ids().collect::<Vec<_>>(), ids);
             prop_assert_eq!(index.all::<Decision>().expect("notes"), notes);
         }
 
@@ -268,7 +320,7 @@ mod tests {
             let at = cut.index(whole.len());
             whole[at] = bytes.first().copied().unwrap_or(0);
             if let Some(index) = NoteIndex::read(whole) {
-                let _ = (index.all::<Decision>(), index.hits(&Topic::new("token text tag")));
+                let _ = (index.all::<Decision>(), index.hits(&Topic::new("token text tag")), index.ids().count());
             }
         }
     }

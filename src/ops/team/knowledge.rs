@@ -98,7 +98,9 @@ fn escaped(text: &str) -> String {
 /// Whether agents may be told a note.
 pub(crate) fn holds(project: &Project, id: &DecisionId) -> Result<bool, Failure> {
     let found = chosen(project, |notes| {
-        let index = notes.places.iter().position(|(index, place)| notes.indexes[*index].ids()[*place].0 == *id);
+        let ids = notes.indexes.iter().map(|notes| notes.ids().map(|(id, _)| id).collect());
+        let ids: Vec<Vec<&str>> = ids.collect();
+        let index = notes.places.iter().position(|(index, place)| ids[*index].get(*place) == Some(&id.as_str()));
         Ok(index.map(|index| NoteRank { index, ..NoteRank::default() }).into_iter().collect())
     })?;
     Ok(found.iter().any(|note| note.objection.is_none()))
@@ -122,7 +124,7 @@ impl<'a> Candidates<'a> {
     fn new(project: &'a Project, links: &'a [Link]) -> Result<Self, Failure> {
         let mut all = Self { project, indexes: Vec::new(), sources: Vec::new(), places: Vec::new() };
         if let Some(notes) = project.note_index() {
-            let in_force = notes.ids().iter().enumerate().filter(|(_, (_, is_in_force))| *is_in_force);
+            let in_force = notes.ids().enumerate().filter(|(_, (_, is_in_force))| *is_in_force);
             all.places.extend(in_force.map(|(place, _)| (0, place)));
             all.indexes.push(notes);
             all.sources.push(None);

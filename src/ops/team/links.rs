@@ -105,8 +105,13 @@ impl Link {
         Ok(own == others || self.note(place)?.note == other.note(at)?.note)
     }
 
-    fn ids(&self) -> &[(DecisionId, bool)] {
-        self.notes.as_ref().map_or(&[], NoteIndex::ids)
+    /// The ids of its notes in order, and whether they are in force.
+    fn ids(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.notes.iter().flat_map(NoteIndex::ids)
+    }
+
+    fn count(&self) -> usize {
+        self.notes.as_ref().map_or(0, NoteIndex::len)
     }
 }
 
@@ -122,26 +127,24 @@ pub(crate) fn all(project: &Project) -> Result<Vec<Link>, Failure> {
 }
 
 /// The ids of this project's own notes, also of those that it has retired: no link brings them back.
-fn own_ids(project: &Project) -> Result<BTreeSet<DecisionId>, Failure> {
-    let known = project.note_index().map_or(&[][..], NoteIndex::ids);
-    let mut ids: BTreeSet<DecisionId> = known.iter().map(|(id, _)| id.clone()).into_set();
+fn own_ids(project: &Project) -> Result<BTreeSet<String>, Failure> {
+    let known = project.note_index().into_iter().flat_map(NoteIndex::ids).map(|(id, _)| id.to_owned());
     let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
-    ids.extend(logged.into_iter().map(|logged| logged.decision.id));
-    Ok(ids)
+    Ok(known.chain(logged.into_iter().map(|logged| logged.decision.id.to_string())).into_set())
 }
 
 /// The notes of links that are not this project's own, each once where two links lead to one repository: a link, and a place
 /// in its index. One link's note does not hide another's: ids are what their authors wrote. Looks into the ledger only
 /// where a link has notes.
 pub(in crate::ops) fn places(project: &Project, links: &[Link]) -> Result<Vec<(usize, usize)>, Failure> {
-    if links.iter().all(|link| link.ids().is_empty()) {
+    if links.iter().all(|link| link.count() == 0) {
         return Ok(Vec::new());
     }
     let own = own_ids(project)?;
-    let mut known: BTreeMap<&DecisionId, Vec<(usize, usize)>> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
     let mut places = Vec::new();
     for (number, link) in links.iter().enumerate() {
-        for (place, (id, is_in_force)) in link.ids().iter().enumerate() {
+        for (place, (id, is_in_force)) in link.ids().enumerate() {
             if !is_in_force || own.contains(id) {
                 continue;
             }
@@ -233,7 +236,7 @@ pub(crate) fn sync(env: &Env, project: &Project) -> Result<Vec<LinkSync>, Failur
             Ok(synced) => synced,
             Err(failure) => LinkSync {
                 problem: Some(Redactor::new([]).text(&failure.message, &mut Vec::new())),
-                notes: link.ids().len(),
+                notes: link.count(),
                 name: link.name,
                 git: link.git,
                 commit: link.commit,
@@ -251,7 +254,7 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
     let notes = read(&foreign, &place, &mut synced.left_out)?;
     let own = if notes.is_empty() { BTreeSet::new() } else { own_ids(project)? };
     for LinkedNote { note, path, stale } in &notes {
-        let reason = match (own.contains(&note.id), suspicion(note, path), stale) {
+        let reason = match (own.contains(note.id.as_str()), suspicion(note, path), stale) {
             (true, ..) => "this project's own".to_owned(),
             (false, Some(reason), _) => reason,
             (false, None, Some(_)) => "stale".to_owned(),
@@ -259,8 +262,8 @@ fn update(env: &Env, project: &Project, link: &Link, git: &str) -> Result<LinkSy
         };
         *synced.left_out.entry(reason).or_default() += 1;
     }
-    let before: BTreeSet<DecisionId> = link.ids().iter().map(|(id, _)| id.clone()).into_set();
-    let after: BTreeSet<DecisionId> = notes.iter().map(|known| known.note.id.clone()).into_set();
+    let before: BTreeSet<&str> = link.ids().map(|(id, _)| id).into_set();
+    let after: BTreeSet<&str> = notes.iter().map(|known| known.note.id.as_str()).into_set();
     (synced.added, synced.removed) = (after.difference(&before).count(), before.difference(&after).count());
     (synced.notes, synced.commit) = (notes.len(), Some(foreign.commit().to_owned()));
     let at = env.clock.now();
