@@ -47,7 +47,11 @@ pub(crate) struct KnownNote {
 
 /// The notes of this project in all states, the newest first, then those of each link.
 pub(crate) fn all(project: &Project) -> Result<Vec<KnownNote>, Failure> {
-    let evidence = EvidenceCheck::new(project)?;
+    let (evidence, stack) = (EvidenceCheck::new(project)?, OnceCell::new());
+    let objection = |note: &Decision, path: &str| match suspicion(note, path) {
+        None => mismatch(project, note, &stack),
+        suspicion => Ok(suspicion),
+    };
     let mut all = Vec::new();
     for listed in list::records(project)? {
         let Some(note) = listed.note.clone() else { continue };
@@ -59,16 +63,13 @@ pub(crate) fn all(project: &Project) -> Result<Vec<KnownNote>, Failure> {
         };
         let is_in_force = listed.state == DecisionState::InForce;
         let stale = if is_in_force { evidence.stale(&decision)? } else { None };
-        all.push(known(listed, note, stale, suspicion(&decision, ""), None));
+        let objection = objection(&decision, "")?;
+        all.push(known(listed, note, stale, objection, None));
     }
-    let stack = OnceCell::new();
     let links = links::all(project)?;
     for (link, linked) in links::notes(project, &links)? {
         let Some(note) = linked.note.note.clone() else { continue };
-        let objection = match suspicion(&linked.note, &linked.path) {
-            None => mismatch(project, &linked.note, &stack)?,
-            suspicion => suspicion,
-        };
+        let objection = objection(&linked.note, &linked.path)?;
         let listed = list::with_state(&linked.note, DecisionState::InForce);
         all.push(known(listed, note, linked.stale.clone(), objection, Some(link.source_of(&linked))));
     }

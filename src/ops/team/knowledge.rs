@@ -188,8 +188,7 @@ fn chosen_of(
         let objection = match (suspicion(&note, path), stale) {
             (Some(suspicion), _) => Some(suspicion),
             (None, Some(why)) => Some(format!("stale: {why}")),
-            (None, None) if link.is_some() => mismatch(project, &note, &stack)?,
-            (None, None) => None,
+            (None, None) => mismatch(project, &note, &stack)?,
         };
         let link = link.map(|(link, linked)| link.source_of(&linked));
         Ok(OfferedNote { note, link, objection, relevance, shared })
