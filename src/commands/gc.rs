@@ -34,6 +34,7 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let tidied = gc::gc(context.env, &context.directory, self.force)?;
         let ui = &mut context.ui;
+        ui.all_problems(&tidied.problems);
         if ui.json() {
             ui.value(&tidied);
             return Ok(0);

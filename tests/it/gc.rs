@@ -91,6 +91,20 @@ fn sessions_of_runs_that_are_over_go_by_age_and_by_size() {
     assert!(output.out.starts_with("1 stored session removed (2.5 MB)\n"), "{output}");
 }
 
+/// A limit that is no size is said where it would hold, and the built-in one does.
+#[test]
+fn a_limit_that_is_no_size_is_said() {
+    let stored = Stored::new();
+    for (limit, is_said) in [("\"much\"", true), ("12", true), ("\"1 MiB\"", false)] {
+        stored.repo.write(".squad/config.toml", &format!("[sessions]\nworkspace_limit = {limit}\n"));
+        for command in [&["gc"][..], &["gc", "--json"], &["orchestrate", "--engine", "rehearsal", "-a", "ada", "x"]] {
+            let output = stored.repo.squad(command);
+            let said = output.err.matches(".squad/config.toml:2: `sessions.workspace_limit`").count();
+            assert_eq!((output.code, said), (0, usize::from(is_said)), "{limit} {command:?}: {output}");
+        }
+    }
+}
+
 /// At the end of a run, and no more often than it must: what can be resumed, is live or standing stays, however large.
 #[test]
 fn what_is_over_keeps_to_a_limit_by_itself() {

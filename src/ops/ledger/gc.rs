@@ -9,7 +9,7 @@ use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{Extent, Repository, RunOfSnapshots};
-use crate::model::{RunId, SkippedFile};
+use crate::model::{Problem, RunId, SkippedFile};
 use crate::ops::ledger::log::{self, Choice};
 use crate::ops::ledger::lost;
 use crate::ops::run::lease::Leases;
@@ -20,6 +20,9 @@ use crate::ops::{Workspace, repository, team_settings};
 
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct GcReport {
+    /// What is wrong with the settings: other limits hold than it seems.
+    #[serde(skip)]
+    pub(crate) problems: Vec<Problem>,
     pub(crate) before: Extent,
     pub(crate) after: Extent,
     /// Deleted snapshots of finished runs.
@@ -79,12 +82,13 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let unmerged = clones::unmerged(env, &repository);
     let (clones, clone_bytes, clones_kept) = clones::clear(env, &repository, &leases, force);
     let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT);
-    let (settings, _) = team_settings(env, Workspace::find(env, directory).ok().as_ref());
+    let (settings, problems) = team_settings(env, Workspace::find(env, directory).ok().as_ref());
     let cleared = homes::clear(&local, &runs, settings.sessions.workspace_limit, env.clock.now().into());
     activity.begin("packing the repository");
     repository.pack()?;
     let (sessions, session_bytes, after) = (cleared.sessions, cleared.bytes, repository.extent()?);
     Ok(GcReport {
+        problems,
         before,
         after,
         snapshots,
