@@ -46,9 +46,9 @@ impl Args {
     }
 }
 
-/// The team of the work tree. An unreadable team file is an error, because a note in it would be missed.
+/// The team of the work tree. An unreadable file is an error, because a note in it or behind a link would be missed.
 fn project(context: &Context<'_>) -> Result<Project, Failure> {
     let project = Project::open_or_recorded(context.env, &context.directory)?;
-    project.require_readable()?;
+    project.require_configuration()?;
     Ok(project)
 }

@@ -99,6 +99,11 @@ impl Args {
             // A ledger can be synchronized without a team.
             Err(_) => return Ok(Vec::new()),
         };
+        if let Some(failure) = project.require_configuration().err().filter(|_| !self.links) {
+            let Failure { message, source, .. } = failure;
+            context.ui.warning(&format!("no link is fetched: {}: {message}", source.unwrap_or_default()));
+            return Ok(Vec::new());
+        }
         let links = links::sync(context.env, &project)?;
         // Those of the repository's own configuration.
         let ignored = project.problems.iter().filter(|problem| problem.message.starts_with("`links."));

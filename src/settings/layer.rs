@@ -8,6 +8,9 @@ use toml::de::{DeTable, DeValue};
 use super::{Layer, Origin, keys};
 use crate::model::{Problem, Severity, Sort};
 
+/// The problem of a file of which no setting is known.
+pub(crate) const NOT_TOML: &str = "config-not-toml";
+
 /// Variables whose names are not derived from a key, because they are older or shorter.
 const ALIASES: [(&str, &str); 3] = [
     ("SQUAD_MODEL", "models.override.all"),
@@ -24,7 +27,7 @@ pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
         Err(error) => {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
             let message = format!("is not TOML: {}", error.message().trim());
-            let problem = Problem::new(Severity::Error, origin(line).source(), "config-not-toml", message)
+            let problem = Problem::new(Severity::Error, origin(line).source(), NOT_TOML, message)
                 .hint("fix the file: no agent starts until then");
             return (layer, vec![problem]);
         }

@@ -26,7 +26,7 @@ pub(crate) use hooks::{HookPoint, HookSettings};
 pub(crate) use hosts::HostSettings;
 pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use keys::{ANY_HOST, BAD_VALUE};
-pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
+pub(crate) use layer::{NOT_TOML, from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
 pub(crate) use policy::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
 use crate::model::{Claim, Problem, SandboxLevel, Severity, Source, Tier, Usage};

@@ -385,6 +385,35 @@ fn a_practice_of_one_project_reaches_another_by_a_link_alone() {
     repo.assert_sound();
 }
 
+/// A configuration that cannot be read names no links; what was fetched by them stays, and nothing says that there are none.
+#[test]
+fn a_broken_configuration_loses_no_link() {
+    let repo = TestRepo::with_small_team();
+    let shop = project(&repo, "shop");
+    assert_eq!(repo.squad_in(&shop, &["knowledge", "add", "Compare tokens in constant time"]).code, 0);
+    let link = format!("[links.shop]\ngit = {:?}\n", shop.display().to_string());
+    configure(&repo, &link);
+    assert_eq!(repo.squad(&["sync", "--links"]).code, 0);
+    let bare = repo.home().join("remote.git");
+    repo.git_in(&repo.home(), &["init", "--quiet", "--bare", "--initial-branch=main", "remote.git"]);
+    repo.git(&["remote", "add", "origin", &bare.display().to_string()]);
+    let fetched = repo.git(&["for-each-ref", "refs/squad/links"]);
+    assert_eq!(fetched.lines().count(), 1);
+    for broken in ["[links.shop\n", "<<<<<<< ours\n[links.shop]\n=======\n>>>>>>> theirs\n"] {
+        configure(&repo, &format!("{broken}{link}"));
+        for command in [&["sync", "--links"][..], &["knowledge", "list"], &["knowledge", "search", "tokens"]] {
+            let output = repo.squad(command);
+            assert!(output.code == 3 && output.err.contains("config/squad/config.toml"), "{command:?}: {output}");
+        }
+        // The ledger needs none.
+        let synced = repo.squad(&["sync", "--yes"]);
+        assert!(synced.code == 0 && synced.err.contains("warning: no link is fetched: "), "{synced}");
+        assert_eq!(repo.git(&["for-each-ref", "refs/squad/links"]), fetched, "{broken}");
+    }
+    configure(&repo, &link);
+    assert!(repo.squad(&["knowledge", "list"]).out.contains("Compare tokens in constant time"));
+}
+
 /// Evidence in lines holds wherever they are, here and by a link; a clone without the whole history cannot deny a commit; and
 /// no link brings back what was retired here.
 #[test]

@@ -221,6 +221,7 @@ pub(crate) struct LinkSync {
 
 /// Fetches all links anew, and deletes what is kept of those that are not configured any more.
 pub(crate) fn sync(env: &Env, project: &Project) -> Result<Vec<LinkSync>, Failure> {
+    project.require_configuration()?;
     let repository = &project.repository;
     let stray = |name: &String| {
         let name = name.strip_prefix(REFERENCES).unwrap_or_default();

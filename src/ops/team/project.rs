@@ -19,7 +19,8 @@ use crate::ops::team::trust;
 use crate::parse;
 use crate::policy::PolicyRules;
 use crate::settings::{
-    BAD_VALUE, Layer, Origin, PolicyEntry, PolicyScope, PolicySubject, PolicyWord, Sessions, Settings, Trusted,
+    BAD_VALUE, Layer, NOT_TOML, Origin, PolicyEntry, PolicyScope, PolicySubject, PolicyWord, Sessions, Settings,
+    Trusted,
 };
 use crate::store::{self, TeamFolder};
 
@@ -120,8 +121,14 @@ impl Project {
         self.fail_on(is_unread)
     }
 
-    /// Fails if a setting cannot be read that has to be.
+    /// Fails also if a file of settings cannot be read: what it names must not be treated as missing.
+    pub(crate) fn require_configuration(&self) -> Result<(), Failure> {
+        self.fail_on(|problem| is_unread(problem) || problem.code == NOT_TOML)
+    }
+
+    /// Fails also if a setting cannot be read that has to be.
     pub(crate) fn require_settings(&self) -> Result<(), Failure> {
+        self.require_configuration()?;
         self.fail_on(|problem| problem.code == BAD_VALUE)
     }
 
