@@ -116,6 +116,92 @@ fn a_note_is_added_told_where_it_matters_superseded_and_retired() {
     repo.assert_sound();
 }
 
+/// What people and editors make of a note's file: each is said where notes are listed, and the others hold.
+#[test]
+fn notes_edited_into_nonsense_are_said_and_the_rest_is_told() {
+    let repo = TestRepo::with_small_team();
+    let note = |id: &str, title: &str| format!("---\nid: \"{id}\"\ndate: 2026-01-01\nkind: practice\n---\n# {title}\n");
+    let folder = ".squad/knowledge/2026/01";
+    let write = |name: &str, bytes: &[u8]| {
+        let path = repo.root().join(folder).join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    };
+    let broken: [(&str, &[u8], &str); 5] = [
+        ("01-a-0000000000a1.md", b"---\nid: [\n---\n# Rotate login tokens a\n", "the front matter cannot be read"),
+        ("02-b-0000000000a2.md", b"\x00\xff\xfe\x01", "a decision file starts with front matter"),
+        ("03-c-0000000000a3.md", b"", "a decision file starts with front matter"),
+        ("04-d-0000000000a4.md", b"---\nkind: practice\n---\n# Rotate login tokens d\n", "missing field `id`"),
+        ("05-e-0000000000a5.md", b"---\nid: \"0000000000a5\"\nevidence: 5\n---\n# Rotate\n", "cannot be read"),
+    ];
+    for (name, bytes, _) in broken {
+        write(name, bytes);
+    }
+    write("07-g-0000000000a7.md", note("0000000000a7", "Rotate login tokens seven").replace('\n', "\r\n").as_bytes());
+    let latin: Vec<u8> = note("0000000000a8", "Rotate login tokens e\u{e9}").chars().map(|c| c as u8).collect();
+    write("08-h-0000000000a8.md", &latin);
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("/etc/passwd", repo.root().join(folder).join("09-i-0000000000a9.md")).expect("a link");
+    let listed = repo.squad(&["knowledge", "list"]);
+    assert_eq!(listed.code, 0, "{listed}");
+    for (name, _, said) in broken {
+        let is_said = listed.err.lines().any(|line| line.contains(name) && line.contains(said));
+        assert!(is_said, "{name}: {listed}");
+    }
+    #[cfg(unix)]
+    assert!(listed.err.contains("09-i-0000000000a9.md: is a link out of the project's files"), "{listed}");
+    assert!(listed.out.contains("0000000000a7") && listed.out.contains("0000000000a8"), "{listed}");
+    let told = prompt(&repo, &repo.root(), "Rotate the login tokens");
+    assert!(
+        told.contains("> Rotate login tokens seven\n") && told.contains("> Rotate login tokens e\u{e9}\n"),
+        "{told}"
+    );
+    // Nobody has recorded them, so there is nothing to land.
+    let doctor = repo.squad(&["doctor"]);
+    assert!(!doctor.err.contains("squad decisions land"), "{doctor}");
+    assert!(format!("{doctor}").contains("2 decisions written by hand and not committed yet"), "{doctor}");
+    // Half of a merge is nobody's team.
+    let name = "10-j-0000000000aa.md";
+    write(name, b"<<<<<<< ours\n=======\n>>>>>>> theirs\n");
+    let refused = repo.squad(&["knowledge", "list"]);
+    assert!(refused.code == 3 && refused.err.contains(name), "{refused}");
+}
+
+/// Language, framework and path × of this project and of none: told, listed and searched as `add` says.
+#[test]
+fn a_note_for_what_is_not_here_is_told_to_nobody_here() {
+    let repo = TestRepo::with_small_team();
+    repo.write("src/auth.py", "import flask\n");
+    repo.write("requirements.txt", "flask==3.0\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=python"]);
+    for (option, here, elsewhere, why) in [
+        ("--language", "Python", "Zig", "nothing here is in Zig"),
+        ("--framework", "Flask", "Rails", "nothing here uses Rails"),
+        ("--scope", "src/**", "lib/**/*.zig", "no file here is in its scope, lib/**/*.zig"),
+    ] {
+        for (value, is_told) in [(here, true), (elsewhere, false)] {
+            let text = format!("Rotate login tokens of {}", value.trim_matches(['*', '/']));
+            let added = repo.squad(&["knowledge", "add", option, value, &text]);
+            let note = id(&added);
+            let said = added.err.contains(&format!("no agent of this project is told it: {why}"));
+            assert_eq!(said, !is_told, "{added}");
+            let task = "Rotate the login tokens";
+            assert_eq!(prompt(&repo, &repo.root(), task).contains(&note), is_told, "{option} {value}");
+            let receipt = receipt(&repo, &repo.root(), task);
+            let input = receipt.iter().find(|input| input.3.contains(&note)).expect("a candidate");
+            assert_eq!((input.1, input.2 == why), (is_told, !is_told), "{input:?}");
+            let state = if is_told { "in force" } else { "not told" };
+            for command in [&["list"][..], &["search", task]] {
+                let listed = repo.squad(&[&["knowledge"], command].concat());
+                let line = listed.out.lines().find(|line| line.starts_with(&note)).expect("it is listed");
+                assert!(line.contains(state), "{line}");
+            }
+            assert_eq!(repo.squad(&["knowledge", "retire", &note]).code, 0);
+        }
+    }
+}
+
 #[test]
 fn a_decision_becomes_a_note_and_is_its_evidence() {
     let repo = TestRepo::with_small_team();

@@ -1,8 +1,11 @@
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::commands::{Context, Ended, begin_with};
 use crate::model::{DecisionState, NoteKind, plural, printable, printable_line};
 use crate::ops::decisions::knowledge::{self, KnownNote, NoteProposal};
+use crate::parse::KNOWLEDGE;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 
 /// List the notes of this project and of those it is linked to
@@ -57,7 +60,8 @@ impl List {
             propose(context, &proposals);
             return Ok(0);
         }
-        let problems = project.problems.iter().filter(|problem| problem.code.starts_with("knowledge-"));
+        let folder = Path::new(project.folder.name).join(KNOWLEDGE);
+        let problems = project.problems.iter().filter(|problem| Path::new(&problem.file).starts_with(&folder));
         context.ui.problems(&problems.cloned().collect::<Vec<_>>());
         let mut notes = knowledge::all(&project)?;
         let known = notes.len();

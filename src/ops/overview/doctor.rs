@@ -251,10 +251,16 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
     // If the ledger cannot be read at all, that is reported elsewhere.
     let is_readable = project.repository.ledger().snapshot()?.is_none_or(|ledger| ledger.is_there());
     let all = if is_readable { decisions::records(project)? } else { Vec::new() };
-    let waiting = all.iter().filter(|d| d.state == DecisionState::Unlanded).count();
-    if waiting > 0 {
-        let message = format!("{} recorded and on no branch yet", plural(waiting, "decision"));
+    let unlanded =
+        |is_file| all.iter().filter(move |d| d.state == DecisionState::Unlanded && d.source.is_some() == is_file);
+    let (recorded, written) = (unlanded(false).count(), unlanded(true).count());
+    if recorded > 0 {
+        let message = format!("{} recorded and on no branch yet", plural(recorded, "decision"));
         find(Severity::Warning, "unlanded", &message, "`squad decisions land` on the branch they were made for");
+    }
+    if written > 0 {
+        let message = format!("{} written by hand and not committed yet", plural(written, "decision"));
+        find(Severity::Note, "uncommitted", &message, "agents are told them all the same; commit or delete them");
     }
     Ok(findings)
 }
