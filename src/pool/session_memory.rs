@@ -180,6 +180,8 @@ pub(crate) struct SessionStore {
 /// A memory that no other process has.
 pub(super) struct HeldMemory {
     pub(super) memory: SessionMemory,
+    /// Why it knows nothing, although the session was there.
+    pub(super) lost: Option<String>,
     path: PathBuf,
     lock: File,
 }
@@ -197,13 +199,17 @@ impl SessionStore {
         if !lock::try_take(&lock).ok()? {
             return None;
         }
-        let known = read_regular(&path, LARGEST).and_then(|bytes| from_json(bytes).ok());
-        let known = known.filter(|memory: &SessionMemory| memory.engine == engine);
+        let known = read_regular(&path, LARGEST).and_then(|bytes| from_json::<SessionMemory>(bytes).ok());
+        let lost = match &known {
+            Some(memory) if memory.engine == engine || !memory.is_used() => None,
+            Some(memory) => Some(format!("its history is with the engine {}", memory.engine)),
+            None => path.exists().then(|| "what it was told cannot be read".to_owned()),
+        };
         // One that cannot be read, or that another engine has, is replaced.
         let anew =
             || SessionMemory { engine: engine.to_owned(), is_replacement: path.exists(), ..SessionMemory::default() };
-        let memory = known.unwrap_or_else(anew);
-        Some(HeldMemory { memory, path, lock })
+        let memory = known.filter(|memory| memory.engine == engine).unwrap_or_else(anew);
+        Some(HeldMemory { memory, lost, path, lock })
     }
 
     /// The names of the sessions that were used, and when the last of them was.

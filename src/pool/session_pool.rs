@@ -108,7 +108,7 @@ impl SessionPool {
         let agent = opening.spec.agent.clone();
         let own = KeptSessions::standing(opening.clone());
         let name = own.session.clone();
-        let claim = kept.claim(&own, to, &self.engine_of(&own));
+        let claim = kept.claim(&own, to, &self.engine_of(&own), reports);
         let Some(claim) = claim else { return self.open_temporary(opening, reports).await };
         if matches!(claim, Claim::Open { .. }) {
             reports.tell(Some(&agent), EventKind::SessionSpawning { session: name.clone() });

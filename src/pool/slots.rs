@@ -99,8 +99,19 @@ impl KeptSessions {
         opening
     }
 
+    /// Takes what an agent's session knows. Reports why that is nothing although the session was there.
+    fn take(&self, opening: &Opening, engine: &str, reports: &Reports) -> Option<HeldMemory> {
+        let agent = &opening.spec.agent;
+        let mut held = self.store.take(agent, engine)?;
+        if let Some(why) = held.lost.take() {
+            let reason = format!("its session begins anew: {why}");
+            reports.tell(Some(agent), EventKind::SessionError { session: opening.session.clone(), reason });
+        }
+        Some(held)
+    }
+
     /// Reserves an agent's session. `None`: it is in use, so this work gets a session of its own.
-    pub(super) fn claim(&self, wanted: &Opening, to: &SessionOwner, engine: &str) -> Option<Claim> {
+    pub(super) fn claim(&self, wanted: &Opening, to: &SessionOwner, engine: &str, reports: &Reports) -> Option<Claim> {
         let mut slots = self.slots.lock();
         let agent = &wanted.spec.agent;
         if let Some(slot) = slots.get_mut(agent)
@@ -118,7 +129,7 @@ impl KeptSessions {
             slot.set_opening(wanted);
             return Some(Claim::Open { old: Some(session), resume });
         }
-        let held = self.store.take(agent, engine)?;
+        let held = self.take(wanted, engine, reports)?;
         if wanted.resume && !held.memory.has_served(&to.id) {
             return None;
         }
@@ -182,7 +193,7 @@ impl KeptSessions {
             }
             return None;
         }
-        let held = self.store.take(agent, engine)?;
+        let held = self.take(opening, engine, &self.reports)?;
         let opening = Opening { resume: held.memory.is_used(), ..opening.clone() };
         slots.insert(agent.clone(), Slot::new(opening.clone(), held));
         Some(opening)

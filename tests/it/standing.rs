@@ -39,6 +39,35 @@ fn a_line_says_what_is_recalled() {
     repo.assert_sound();
 }
 
+/// What was kept of a session is torn, or not a file: it begins anew, which is said once, and others go on.
+#[test]
+fn a_session_of_which_nothing_can_be_read_begins_anew_and_says_so() {
+    const ANEW: &str = "its session begins anew: what it was told cannot be read";
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    assert!(!rehearse(&repo, &[]).err.contains(ANEW), "there was none");
+    let kept = || {
+        let files = std::fs::read_dir(repo.root().join(".git/squad/sessions")).expect("sessions").flatten();
+        files.map(|file| file.path()).find(|path| path.to_string_lossy().ends_with("squad-ada.json")).expect("a memory")
+    };
+    let whole = std::fs::read(kept()).expect("a file");
+    for torn in [&whole[..whole.len() / 2], b"", b"{\0", b"{\"served\":[\"../../x\"]}"] {
+        std::fs::write(kept(), torn).expect("a file");
+        assert_eq!(rehearse(&repo, &["--fresh"]).to_string().matches(ANEW).count(), 0, "a session of its own");
+        let anew = rehearse(&repo, &["--json"]);
+        assert_eq!(anew.out.matches(ANEW).count(), 1, "{anew}");
+        assert!(anew.out.contains("\"session.created\",\"session\":\"squad-ada\""), "{anew}");
+        let next = rehearse(&repo, &["--json"]);
+        assert_eq!(next.out.matches(ANEW).count(), 0, "{next}");
+        assert!(next.out.contains("\"session.resumed\",\"session\":\"squad-ada\""), "{next}");
+    }
+    std::fs::write(kept(), "{").expect("a file");
+    let bobs = repo.squad(&["orchestrate", "--engine", "rehearsal", "@bob test the endpoint"]);
+    assert!(bobs.code == 0 && !bobs.to_string().contains(ANEW), "{bobs}");
+    let shown = rehearse(&repo, &[]);
+    assert_eq!(shown.to_string().matches(ANEW).count(), 1, "{shown}");
+}
+
 /// A charter that is saved between two messages: the session goes on with its history and the new charter, and that is
 /// said once. An unchanged one, or another agent's, says nothing.
 #[test]
