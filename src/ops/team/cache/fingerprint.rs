@@ -148,7 +148,7 @@ fn hash(stamps: &[Stamp]) -> String {
         let of = |time: &Duration| [time.as_secs(), time.subsec_nanos().into()];
         let ([modified, part], [changed, other]) = (of(modified), of(changed));
         let numbers = [u64::from(*is_folder), *size, modified, part, changed, other, *inode];
-        bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
     }
     blake3::hash(&bytes).to_hex().to_string()
 }
