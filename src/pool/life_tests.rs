@@ -130,7 +130,7 @@ struct World {
 
 impl World {
     fn new(script: &str, opening: u64) -> Self {
-        let (reports, heard) = Reports::channel();
+        let (reports, heard) = Reports::unwritten();
         let rehearsal = Rehearsal::start(Some(Script::parse(script).expect("a script")));
         let engine = Engine::Rehearsal(rehearsal.opening_in(Duration::from_secs(opening)));
         let folder = tempfile::tempdir().expect("a folder");

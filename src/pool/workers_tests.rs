@@ -273,18 +273,25 @@ async fn no_mode_lets_a_tool_write_gits_own_files() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("project");
-    for inner in ["project/.git/hooks", "project/.git/objects", "project/sub", "store/objects", "linked"] {
-        std::fs::create_dir_all(folder.path().join(inner)).expect("folders");
+    let inner = ["project/vendor/lib/.git/hooks", "project/vendor/lib/.git/objects"];
+    let others = ["project/.git/hooks", "project/.git/objects", "project/sub", "store/objects", "linked"];
+    for folders in inner.iter().chain(&others) {
+        std::fs::create_dir_all(folder.path().join(folders)).expect("folders");
     }
-    std::fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").expect("a file");
+    for git in [".git", "vendor/lib/.git"] {
+        std::fs::write(root.join(git).join("HEAD"), "ref: refs/heads/main\n").expect("a file");
+    }
+    symlink("vendor/lib/.git/hooks/pre-commit", root.join("hook")).expect("a link");
+    symlink("vendor/lib/.git/hooks", root.join("hooks")).expect("a link");
     std::fs::write(folder.path().join("linked/.git"), "gitdir: ../store\n").expect("a file");
     symlink(".git", root.join("link")).expect("a link");
     symlink("../.git/hooks/pre-commit", root.join("sub/dangling")).expect("a link");
     let absolute = root.join(".git/config").display().to_string();
     let store = folder.path().join("store/config").display().to_string();
     let json = r#"{"kind":"write","path":".git/config"}"#;
-    let paths = [".git/config", "sub/../.git/hooks/pre-commit", "link/config", "sub/dangling", ".GIT/config", ".git"];
-    let refused = paths.into_iter().chain([&*absolute, json]).map(|path| (path, &root));
+    let own = [".git/config", "sub/../.git/hooks/pre-commit", "link/config", "sub/dangling", ".GIT/config", ".git"];
+    let inner = ["vendor/lib/.git/config", "hook", "hooks/pre-push", "vendor/lib/../lib/.git/hooks/new"];
+    let refused = own.into_iter().chain(inner).chain([&*absolute, json]).map(|path| (path, &root));
     let linked = folder.path().join("linked");
     let refused: Vec<_> = refused.chain([("../store/config", &linked), (&*store, &linked)]).collect();
     let allowed = ["a.txt", ".gitignore", "sub/.github/x.yml", "sub/new/a"].map(|path| (path, &root));

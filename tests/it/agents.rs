@@ -14,8 +14,8 @@ fn the_team_is_shown_as_squad_reads_it() {
     );
     expect![[r#"
           Ada     Backend Dev  big-1              2 routes
-        ! Bob     Tester       claude-sonnet-4.5  1 route
-        ! Rex     Reviewer     claude-sonnet-4.5  1 route
+          Bob     Tester       claude-sonnet-4.5  1 route
+          Rex     Reviewer     claude-sonnet-4.5  1 route
           Scribe  Logger       built-in helper, its work is squad's own
           Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
         --- stderr
@@ -140,8 +140,9 @@ fn the_list_says_how_often_each_has_worked() {
     let last = listed.split("last ").nth(1).and_then(|rest| rest.lines().next()).expect("a day").to_owned();
     assert_eq!(runs(&listed, "Ada"), format!("1 run, 1 failed, last {last}"));
     assert_eq!((runs(&listed, "Bob"), runs(&listed, "Rex")), (String::new(), String::new()));
-    let works = "[[turn]]\nsteps = [{ say = \"Done.\" }]\n";
-    assert_eq!(repo.rehearse(works, &["@ada and @bob, what is in team.md?"]).code, 0);
+    let works = ["ada", "bob"].map(|agent| format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ say = \"Done.\" }}]\n"));
+    let output = repo.rehearse(&works.concat(), &["--agent", "ada,bob", "What is in team.md?"]);
+    assert_eq!(output.code, 0, "{output}");
     let listed = repo.squad(&["agents"]).out;
     assert_eq!(runs(&listed, "Ada"), format!("2 runs, 1 failed, last {last}"));
     assert_eq!(runs(&listed, "Bob"), format!("1 run, last {last}"));

@@ -297,11 +297,11 @@ fn folders_that_are_links_are_said_once() {
     symlink(".", repo.root().join(".squad/agents/self")).expect("linked");
     symlink("../../../theirs", repo.root().join(".squad/agents/eve")).expect("linked");
     expect![[r#"
-        Ada     Backend Dev  claude-sonnet-4.5  2 routes
-        Bob     Tester       claude-sonnet-4.5  1 route
-        Rex     Reviewer     claude-sonnet-4.5  1 route
-        Scribe  Logger       built-in helper, its work is squad's own
-        Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
+          Ada     Backend Dev  claude-sonnet-4.5  2 routes
+          Bob     Tester       claude-sonnet-4.5  1 route
+          Rex     Reviewer     claude-sonnet-4.5  1 route
+          Scribe  Logger       built-in helper, its work is squad's own
+          Old     Backend Dev  claude-sonnet-4.5  no route: reached only as @old, retired
         --- stderr
 
         5 members, 3 routing rules, 0 decisions in force

@@ -177,7 +177,7 @@ fn the_doctor_names_the_models_that_a_repository_chooses() {
         ".squad/config.toml",
         "[models]\ndefault = \"theirs\"\npremium = \"gold\"\n[models.roles]\nada = \"x\"\n",
     );
-    let said = "note: .squad/config.toml:3: the repository chooses models: `models.premium = \"gold\"` and \
+    let said = "  config     .squad/config.toml:3: the repository chooses models: `models.premium = \"gold\"` and \
                 `models.roles.ada = \"x\"`\n";
     let output = repo.squad(&["doctor"]);
     assert!(output.out.contains(said), "{output}");

@@ -147,12 +147,15 @@ fn a_killed_run_is_resumed_though_the_local_state_was_deleted() {
 #[test]
 fn a_run_that_is_killed_after_it_ended_and_was_resumed_can_be_resumed() {
     let repo = TestRepo::with_small_team();
-    let fails = "[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"the model is gone\" }]\n";
-    assert_eq!(rest(start(&repo, fails, "@ada x")).1, Some(1));
+    // The session goes on with its next turn.
+    let turn = |steps: &str| format!("[[turn]]\nagent = \"ada\"\nsteps = [{steps}]\n");
+    let fails = turn("{ fail = \"the model is gone\" }");
+    let then = |steps: &str| fails.clone() + &turn(steps);
+    assert_eq!(rest(start(&repo, &fails, "@ada x")).1, Some(1));
     let run = id(&newest(&repo)).to_owned();
     let over = repo.squad(&["cancel", &run]);
     assert!(over.err.contains("is over: failed"), "{over}");
-    repo.write("../script.toml", SLOW);
+    repo.write("../script.toml", &then("{ say = \"Begun.\" }, { hang = true }"));
     let mut child = command(&repo, &["--resume", &run]).spawn().expect("squad runs");
     wait_for(&mut child, "Begun.");
     child.kill().expect("it runs");
@@ -161,6 +164,7 @@ fn a_run_that_is_killed_after_it_ended_and_was_resumed_can_be_resumed() {
     assert!(dead.err.contains("its process has died"), "{dead}");
     let status = repo.squad(&["status"]).out;
     assert!(status.contains(&format!("squad orchestrate --resume {run}")), "{status}");
+    repo.write("../script.toml", &then("{ say = \"There.\" }"));
     let (out, code) = resumed(&repo);
     assert_eq!((code, newest(&repo)["status"].as_str()), (Some(0), Some("completed")), "{out}");
 }

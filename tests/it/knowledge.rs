@@ -580,6 +580,31 @@ fn notes_of_two_links_with_one_id_are_told_apart() {
     assert!(foreign.code == 2 && foreign.err.contains("of the linked project two"), "{foreign}");
 }
 
+/// Of this project, and of a linked one.
+#[test]
+fn two_files_with_one_id_are_named() {
+    let repo = TestRepo::with_small_team();
+    let shop = project(&repo, "shop");
+    for name in ["a", "b"] {
+        let path = shop.join(format!(".squad/knowledge/2026/01/01-{name}-00000000ff06.md"));
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        let note = "---\nid: \"00000000ff06\"\ndate: 2026-01-01\nkind: practice\n---\n# Rotate login tokens ";
+        fs::write(path, format!("{note}{name}\n")).expect("a file");
+    }
+    repo.git_in(&shop, &["add", "-A"]);
+    repo.git_in(&shop, &["commit", "--quiet", "--message=notes"]);
+    configure(&repo, &format!("[links.shop]\ngit = {:?}\n", shop.display().to_string()));
+    assert_eq!(repo.squad(&["sync", "--links"]).code, 0);
+    let files = ["a", "b"].map(|name| format!(".squad/knowledge/2026/01/01-{name}-00000000ff06.md"));
+    let said = format!("several files have the id `00000000ff06`: {} and {}", files[0], files[1]);
+    for (folder, id) in [(&shop, "00000000ff06"), (&repo.root(), "00000000ff06"), (&repo.root(), "shop/00000000ff06")] {
+        for command in ["show", "retire"] {
+            let output = repo.squad_in(folder, &["knowledge", command, id]);
+            assert!(output.code == 2 && output.err.contains(&said), "{command} {id}: {output}");
+        }
+    }
+}
+
 /// A project that is a part of its repository is linked by its name, and its notes rest on its own files.
 #[test]
 fn a_part_of_a_repository_is_linked_by_its_name() {

@@ -167,5 +167,5 @@ fn doctor_names_the_folders_of_the_path_that_are_left_out() {
     assert!(!repo.squad(&["doctor"]).out.contains("in the work tree"));
     repo.variables.insert("PATH".to_owned(), path.into_string().expect("UTF-8"));
     let output = repo.squad(&["doctor"]);
-    assert!(output.out.contains("note: PATH: REPO/.venv/bin is in the work tree"), "{output}");
+    assert!(output.out.contains("  config     PATH: REPO/.venv/bin is in the work tree"), "{output}");
 }

@@ -91,7 +91,9 @@ fn masked(screen: &str) -> String {
             _ => (*word).to_owned(),
         };
         let line = words.iter().enumerate().map(word).collect::<Vec<_>>().join(" ");
-        shown += &timeless(&line.replace(" 2026", ""));
+        let line = line.replace(" 2026 ", " ");
+        let dated = line.strip_suffix(" 2026").filter(|line| line.contains(", last "));
+        shown += &timeless(dated.unwrap_or(&line));
         shown.push('\n');
     }
     shown

@@ -102,6 +102,16 @@ pub(crate) fn find(all: Vec<KnownNote>, id: &str) -> Result<KnownNote, Failure> 
         && !others.is_empty()
         && others.iter().all(|other| other.listed.id == first.listed.id)
     {
+        let place = |known: &KnownNote| known.link.as_ref().map(|link| link.name.clone());
+        if others.iter().all(|other| place(other) == place(first)) {
+            let file = |known: &KnownNote| match (&known.link, &known.listed.source) {
+                (Some(link), _) => Some(link.path.clone()),
+                (None, source) => source.as_ref().map(|source| source.file.clone()),
+            };
+            let files = listing(found.iter().filter_map(file));
+            return Err(Failure::usage(format!("several files have the id `{}`: {files}", first.listed.id))
+                .hint("delete one of them, or change its `id:`"));
+        }
         let all = listing(found.iter().filter_map(of_link));
         return Err(Failure::usage(format!("several links have a note `{}`: {all}", first.listed.id))
             .hint("write the link before the id"));

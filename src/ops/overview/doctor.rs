@@ -51,13 +51,14 @@ impl Finding {
         self.area == Area::Team || *line > 0 || file.contains(['/', '.']) && Path::new(file).is_relative()
     }
 
-    /// What is wrong, with the file or the engine.
+    /// What is wrong, and where, but for the repository itself.
     pub(crate) fn text(&self) -> String {
-        let message = &self.problem.message;
-        match (self.is_in_file(), self.problem.file.strip_prefix("engine ")) {
-            (true, _) => self.problem.to_string(),
-            (false, Some(engine)) => format!("{engine}: {message}"),
-            (false, None) => message.clone(),
+        let Problem { file, message, .. } = &self.problem;
+        let is_folder = matches!(self.area, Area::Repository | Area::Engine) && Path::new(file).is_dir();
+        match file.strip_prefix("engine ") {
+            Some(engine) => format!("{engine}: {message}"),
+            None if is_folder => message.clone(),
+            None => self.problem.to_string(),
         }
     }
 }

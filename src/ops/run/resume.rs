@@ -542,6 +542,37 @@ mod tests {
         }
     }
 
+    /// Flags of a run's start and of its resumptions: each holds until a later call gives another value.
+    #[test]
+    fn flags_hold_through_later_resumptions() {
+        let call = |(place, flags): (usize, &&[(&str, &str)])| {
+            let flags: BTreeMap<_, _> = flags.iter().copied().collect();
+            let kind = match place {
+                0 => json!({ "type": "run.started", "text": "x", "engine": "rehearsal", "flags": flags }),
+                _ => json!({ "type": "run.resumed", "permissions": "deny", "done": [], "flags": flags }),
+            };
+            let mut event = json!({
+                "seq": 1, "at": "2026-03-01T09:00:00Z", "run": "20260301-090000-abcdef", "agent": null,
+                "entry": "019ca8c2-8000-7000-8000-000000000000", "causes": [],
+            });
+            event.as_object_mut().expect("an object").append(&mut kind.as_object().expect("an object").clone());
+            serde_json::from_value::<Event>(event).expect("an event")
+        };
+        let (one, two) = ([("tier", "full")], [("tier", "standard"), ("timeout", "1m")]);
+        for (calls, flags) in [
+            (vec![&one[..]], "tier=full"),
+            (vec![&one, &[]], "tier=full"),
+            (vec![&[], &one, &[]], "tier=full"),
+            (vec![&one, &two, &[]], "tier=standard timeout=1m"),
+            (vec![&two, &one], "tier=full timeout=1m"),
+            (vec![&[], &two, &one], "tier=full timeout=1m"),
+        ] {
+            let past = Past { events: calls.iter().enumerate().map(call).collect(), returned: None };
+            let shown: Vec<String> = past.flags().iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(shown.join(" "), flags, "{calls:?}");
+        }
+    }
+
     /// Answers and ends of a run in any order: an answer counts until a process has recorded an end of its own.
     #[test]
     fn an_answer_outlives_the_process_that_gave_it() {

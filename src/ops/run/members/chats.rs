@@ -11,11 +11,11 @@ use crate::model::RunId;
 use crate::ops::Project;
 use crate::ops::run::order::NamedMember;
 
-/// The live run that works in a chat.
+/// The live run that has a chat, until the run's end.
 pub(crate) fn user_of(project: &Project, chat: &str) -> Option<RunId> {
     let is_in_use = |run: &RunId| {
         let result = RunResult::read(project, run).ok().flatten();
-        result.is_some_and(|result| result.members.iter().any(|member| member.session == chat && member.end.is_none()))
+        result.is_some_and(|result| result.members.iter().any(|member| member.session == chat))
     };
     project.leases().live.into_iter().map(|live| live.run).find(is_in_use)
 }
