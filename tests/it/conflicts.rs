@@ -117,8 +117,8 @@ fn what_counts_as_resolved() {
         ("no text, only looked at", &image("ADA"), &image("BOB"), "ls", false, "a\0ADA"),
         ("marks in another file", ada, bob, "mv notes.txt docs.txt", false, "ADA\n"),
         ("half of the marks", ada, bob, "sed -i.old /=====/,/BOB/d notes.txt; rm *.old", false, "ADA\n"),
-        ("the first mark", ada, bob, "sed -i.old -e /=====/d -e />>>>/d notes.txt; rm *.old", false, "ADA\n"),
-        ("the last mark", ada, bob, "sed -i.old -e /=====/d -e /<<<</d notes.txt; rm *.old", false, "ADA\n"),
+        ("the first mark", ada, bob, "sed -i.old -e '/=====/d' -e '/>>>>/d' notes.txt; rm *.old", false, "ADA\n"),
+        ("the last mark", ada, bob, "sed -i.old -e '/=====/d' -e '/<<<</d' notes.txt; rm *.old", false, "ADA\n"),
     ] {
         let repo = repo();
         let turn = |agent: &str, step: &str| {
