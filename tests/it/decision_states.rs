@@ -11,7 +11,7 @@ struct Story {
 }
 
 /// `main` and `feature` differ by one file each, so that merges are merges.
-const STORIES: [Story; 24] = [
+const STORIES: [Story; 25] = [
     Story { name: "landed", steps: &[], stands: &[("feature", "in_force"), ("main", "elsewhere")] },
     Story {
         name: "merged",
@@ -94,6 +94,16 @@ const STORIES: [Story; 24] = [
         name: "branch renamed",
         steps: &["git branch -qm feature renamed"],
         stands: &[("renamed", "in_force"), ("main", "elsewhere")],
+    },
+    Story {
+        // Who died between the commit and its record.
+        name: "branch reset, and nobody knows which commit it was",
+        steps: &[
+            "git update-ref refs/squad/log refs/squad/log~1",
+            "squad decisions land",
+            "git reset -q --hard LANDING~1",
+        ],
+        stands: &[("feature", "withdrawn"), ("main", "elsewhere")],
     },
     Story { name: "branch reset", steps: &["git reset -q --hard LANDING~1"], stands: &[("feature", "withdrawn")] },
     Story {
