@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::process::{rest, wait_for};
 use crate::support::{Output, TestRepo};
+use crate::sync::Shared;
 
 fn last(output: &Output) -> Value {
     TestRepo::events(output).pop().expect("an event")
@@ -206,6 +207,31 @@ fn what_an_agent_does_to_squads_own_refs_is_its_own() {
         let commits: usize = changes.iter().filter_map(|git| git["commits"].as_array()).map(Vec::len).sum();
         assert_eq!(commits, 2 * (FOLDERS.len() - 1), "{is_beside}: {output}");
     }
+}
+
+/// The copies of a remote's refs that are new, moved and gone there, brought up to date while a command is at work.
+#[test]
+fn what_a_sync_does_beside_a_command_is_no_agents() {
+    let shared = Shared::new();
+    let repo = &shared.repo;
+    assert_eq!(repo.squad(&["decisions", "add", "Money is stored as integer cents"]).code, 0);
+    shared.sync(&repo.root());
+    let copy = |name: &str| format!("refs/squad/remotes/origin/clones/{name}");
+    repo.git(&["update-ref", &copy("gone"), "refs/squad/log"]);
+    repo.git(&["update-ref", &copy("moved"), "refs/squad/log~1"]);
+    for name in ["moved", "new"] {
+        repo.git_in(&shared.hub(), &["update-ref", &format!("refs/squad/clones/{name}"), "refs/squad/log"]);
+    }
+    let copies = || repo.git(&["for-each-ref", "--format=%(refname) %(objectname)", &copy("")]);
+    let before = copies();
+    let script = turn("ada", &format!("{{ run = {WAITING:?} }}"));
+    let (output, _) = meanwhile(repo, &script, &["--permissions", "allow", "--agent", "ada", "Add it"], || {
+        shared.sync(&repo.root());
+        assert_ne!(copies(), before, "it changed them");
+        assert!(!copies().contains("gone"), "{}", copies());
+    });
+    let git = &last(&output)["work"][0]["git"];
+    assert!(git["refs"].as_array().is_none_or(Vec::is_empty), "{output}");
 }
 
 /// What an agent does to the ledger's ref × alone, and beside what another run and a command append there.
