@@ -252,7 +252,7 @@ impl Ui {
 
     pub(crate) fn all_problems<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
         let problems: Vec<&Problem> = problems.into_iter().collect();
-        for (place, more) in folded(&problems, self.options.verbose) {
+        for (place, more) in self.folded(&problems) {
             let problem = problems[place];
             let mark = format!("{}:", problem.severity);
             let shown = self.err_prose(style(problem.severity), &mark, &problem.to_string());
@@ -268,9 +268,26 @@ impl Ui {
 
     /// The problems to show, by their places, each with the number of similar ones left out after it. Of many with the
     /// same code and hint, only the first few are shown.
-    pub(crate) fn folded<'p>(&self, problems: impl IntoIterator<Item = &'p Problem>) -> Vec<(usize, usize)> {
-        let problems: Vec<&Problem> = problems.into_iter().collect();
-        folded(&problems, self.options.verbose)
+    pub(crate) fn folded<'p>(&self, problems: &[&'p Problem]) -> Vec<(usize, usize)> {
+        const MANY: usize = 5;
+        const SHOWN: usize = 3;
+        fn alike(problem: &Problem) -> (&str, Option<&str>) {
+            (&problem.code, problem.hint.as_deref())
+        }
+        let mut counts: HashMap<(&str, Option<&str>), (usize, usize)> = HashMap::new();
+        for problem in problems {
+            counts.entry(alike(problem)).or_default().0 += 1;
+        }
+        let show = |(place, problem): (usize, &&'p Problem)| {
+            let (all, shown) = counts.get_mut(&alike(problem))?;
+            *shown += 1;
+            match *all >= MANY && !self.options.verbose {
+                true if *shown > SHOWN => None,
+                true if *shown == SHOWN => Some((place, *all - SHOWN)),
+                _ => Some((place, 0)),
+            }
+        };
+        problems.iter().enumerate().filter_map(show).collect()
     }
 
     /// Reports why a command failed.
@@ -313,28 +330,6 @@ impl Ui {
             ColorChoice::Auto => is_terminal && !self.options.colorless,
         }
     }
-}
-
-fn folded<'p>(problems: &[&'p Problem], verbose: bool) -> Vec<(usize, usize)> {
-    const MANY: usize = 5;
-    const SHOWN: usize = 3;
-    fn alike(problem: &Problem) -> (&str, Option<&str>) {
-        (&problem.code, problem.hint.as_deref())
-    }
-    let mut counts: HashMap<(&str, Option<&str>), (usize, usize)> = HashMap::new();
-    for problem in problems {
-        counts.entry(alike(problem)).or_default().0 += 1;
-    }
-    let show = |(place, problem): (usize, &&'p Problem)| {
-        let (all, shown) = counts.get_mut(&alike(problem))?;
-        *shown += 1;
-        match *all >= MANY && !verbose {
-            true if *shown > SHOWN => None,
-            true if *shown == SHOWN => Some((place, *all - SHOWN)),
-            _ => Some((place, 0)),
-        }
-    };
-    problems.iter().enumerate().filter_map(show).collect()
 }
 
 pub(crate) fn more_like_it(count: usize) -> String {

@@ -64,7 +64,8 @@ fn show(ui: &mut Ui, diagnosis: &Diagnosis) {
     let governed = diagnosis.governed.iter();
     lines.extend(governed.map(|(engine, governed)| neutral("governed", &format!("{engine}: {governed}"))));
     lines.extend(diagnosis.sandbox.map(|level| neutral("sandbox", &level.to_string())));
-    for (place, more) in ui.folded(diagnosis.problems.iter().map(|finding| &finding.problem)) {
+    let problems: Vec<_> = diagnosis.problems.iter().map(|finding| &finding.problem).collect();
+    for (place, more) in ui.folded(&problems) {
         let finding = &diagnosis.problems[place];
         let mark = match finding.problem.severity {
             Severity::Error => Text::marked(LineStyle::Bad, Mark::Bad),

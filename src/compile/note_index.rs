@@ -59,7 +59,7 @@ struct Head {
 }
 
 /// Where lines are that are found by their number.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Lines {
     ends: Range<usize>,
     text: Range<usize>,
@@ -130,10 +130,8 @@ impl NoteIndex {
         let head = Head { about, parts: texts.map(<[u8]>::len), tags: tags.into_iter().collect() };
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
-        let start = bytes.len();
+        let (ids, notes, words) = parts(bytes.len(), head.parts).unwrap_or_default();
         bytes.extend(texts.concat());
-        let [ids, note_ends, notes, word_ends, words] = ranges(start, head.parts).unwrap_or_default();
-        let (notes, words) = (Lines { ends: note_ends, text: notes }, Lines { ends: word_ends, text: words });
         Self { bytes, head, ids, notes, words }
     }
 
@@ -141,9 +139,8 @@ impl NoteIndex {
     pub(crate) fn read(bytes: Vec<u8>) -> Option<Self> {
         let line = bytes.iter().position(|byte| *byte == b'\n')?;
         let head: Head = serde_json::from_slice(bytes.get(..line)?).ok()?;
-        let [ids, note_ends, notes, word_ends, words] = ranges(line + 1, head.parts)?;
-        let is_whole = words.end == bytes.len();
-        let (notes, words) = (Lines { ends: note_ends, text: notes }, Lines { ends: word_ends, text: words });
+        let (ids, notes, words) = parts(line + 1, head.parts)?;
+        let is_whole = words.text.end == bytes.len();
         is_whole.then_some(Self { bytes, head, ids, notes, words })
     }
 
@@ -227,15 +224,15 @@ impl NoteIndex {
     }
 }
 
-/// Where parts of these lengths are, one after the other.
-fn ranges<const N: usize>(start: usize, lengths: [usize; N]) -> Option<[Range<usize>; N]> {
-    let mut start = start;
-    let mut ranges = [const { 0..0 }; N];
+/// Where parts of these lengths are, one after the other: the ids, the notes and the words.
+fn parts(mut start: usize, lengths: [usize; 5]) -> Option<(Range<usize>, Lines, Lines)> {
+    let mut ranges = [const { 0..0 }; 5];
     for (range, length) in ranges.iter_mut().zip(lengths) {
         *range = start..start.checked_add(length)?;
         start = range.end;
     }
-    Some(ranges)
+    let [ids, note_ends, notes, word_ends, words] = ranges;
+    Some((ids, Lines { ends: note_ends, text: notes }, Lines { ends: word_ends, text: words }))
 }
 
 #[cfg(test)]

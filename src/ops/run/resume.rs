@@ -511,10 +511,21 @@ impl Past {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::model::Usage;
+
+    /// An event of the run as a whole.
+    fn event(kind: Value) -> Event {
+        let mut event = json!({
+            "seq": 1, "at": "2026-03-01T09:00:00Z", "run": "20260301-090000-abcdef", "agent": null,
+            "entry": "019ca8c2-8000-7000-8000-000000000000", "causes": [],
+        });
+        let Value::Object(mut kind) = kind else { unreachable!("an event is an object") };
+        event.as_object_mut().expect("an object").append(&mut kind);
+        serde_json::from_value(event).expect("an event")
+    }
 
     /// The sessions of a run so far, each with the hash of its charter, tools and model.
     #[test]
@@ -551,12 +562,7 @@ mod tests {
                 0 => json!({ "type": "run.started", "text": "x", "engine": "rehearsal", "flags": flags }),
                 _ => json!({ "type": "run.resumed", "permissions": "deny", "done": [], "flags": flags }),
             };
-            let mut event = json!({
-                "seq": 1, "at": "2026-03-01T09:00:00Z", "run": "20260301-090000-abcdef", "agent": null,
-                "entry": "019ca8c2-8000-7000-8000-000000000000", "causes": [],
-            });
-            event.as_object_mut().expect("an object").append(&mut kind.as_object().expect("an object").clone());
-            serde_json::from_value::<Event>(event).expect("an event")
+            event(kind)
         };
         let (one, two) = ([("tier", "full")], [("tier", "standard"), ("timeout", "1m")]);
         for (calls, flags) in [
@@ -576,7 +582,7 @@ mod tests {
     /// Answers and ends of a run in any order: an answer counts until a process has recorded an end of its own.
     #[test]
     fn an_answer_outlives_the_process_that_gave_it() {
-        let event = |kind: &&str| {
+        let told = |kind: &&str| {
             let kind = match *kind {
                 "lost" | "failed" => json!({
                     "type": "run.completed", "status": kind, "agents": {}, "work": [], "rejections": 0, "commits": [],
@@ -584,12 +590,7 @@ mod tests {
                 }),
                 text => json!({ "type": "run.answer", "text": text }),
             };
-            let mut event = json!({
-                "seq": 1, "at": "2026-03-01T09:00:00Z", "run": "20260301-090000-abcdef", "agent": null,
-                "entry": "019ca8c2-8000-7000-8000-000000000000", "causes": [],
-            });
-            event.as_object_mut().expect("an object").append(&mut kind.as_object().expect("an object").clone());
-            serde_json::from_value::<Event>(event).expect("an event")
+            event(kind)
         };
         for (events, answer) in [
             (&[][..], None),
@@ -602,7 +603,7 @@ mod tests {
             (&["One.", "failed", "Two.", "lost"], Some("Two.")),
             (&["lost"], None),
         ] {
-            let past = Past { events: events.iter().map(event).collect(), returned: None };
+            let past = Past { events: events.iter().map(told).collect(), returned: None };
             assert_eq!(past.answer(), answer, "{events:?}");
         }
     }
