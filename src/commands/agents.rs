@@ -67,7 +67,7 @@ impl Args {
             Some(Command::Show(args)) => {
                 let project = Project::open(context.env, &context.directory, Layer::default())?;
                 project.require_readable()?;
-                args.run(&mut context.ui, &project)
+                args.run(&mut context.ui, &project, &context.env.clock)
             }
             Some(Command::Diff(args)) => args.run(context),
             Some(Command::Add(args)) => args.run(context),
@@ -111,11 +111,8 @@ fn shown(ui: &mut Ui, report: &TeamReport, clock: &Clock) {
         let style = if agent.kind == Kind::Agent { LineStyle::Strong } else { LineStyle::Faint };
         let line = start.with(style, &format!("{its_name:<name$}  {its_role:<role$}  ")).hanging();
         let line = if its_model.is_empty() { line } else { line.plain(&format!("{its_model:<model$}  ")) };
-        ui.texts(&[match agent.runs.last {
-            Some(last) => {
-                let runs = format!("  {}", runs(&agent.runs, &clock.day(last)));
-                line.plain(&format!("{its_rest:<rest$}")).with(LineStyle::Faint, &runs)
-            }
+        ui.texts(&[match runs(&agent.runs, clock) {
+            Some(runs) => line.plain(&format!("{its_rest:<rest$}  ")).with(LineStyle::Faint, &runs),
             None => line.plain(its_rest),
         }]);
     }
@@ -144,9 +141,10 @@ fn routes(report: &TeamReport, agent: &AgentReport) -> String {
 }
 
 /// `31 runs, 2 failed, last 24 Nov`
-fn runs(runs: &AgentRuns, last: &str) -> String {
-    let failed = if runs.failed > 0 { format!(", {} failed", runs.failed) } else { String::new() };
-    format!("{}{failed}, last {last}", plural(runs.count, "run"))
+fn runs(AgentRuns { count, failed, last }: &AgentRuns, clock: &Clock) -> Option<String> {
+    let last = clock.day((*last)?);
+    let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
+    Some(format!("{}{failed}, last {last}", plural(*count, "run")))
 }
 
 fn note(status: Status) -> &'static str {

@@ -203,6 +203,7 @@ fn an_agent_has_a_page() {
         tools   view
         tokens  about 347 of 8000 at the standard tier: charter 20, skills and notes 0, decisions 80, history 65
         hash    c14fc1cb13dc11d6
+        runs    none yet
 
         Rules that route here:
           Server, API  .squad/routing.md:5
@@ -221,6 +222,7 @@ fn an_agent_has_a_page() {
         tools   all
         tokens  about 276 of 8000 at the standard tier: charter 13, skills and notes 0, decisions 80, history 0
         hash    224c27e62104adf6
+        runs    none yet
 
         Rules that route here:
           Testing  .squad/routing.md:6

@@ -1,6 +1,7 @@
 use super::super::{Ended, TierName};
-use super::note;
+use super::{note, runs};
 use crate::compile::{Input, Receipt};
+use crate::env::Clock;
 use crate::model::{Kind, ModelLayer, Rule, Slug, Tier, first_line, plural, printable};
 use crate::ops::Project;
 use crate::ops::team::agents::{self, MemberReport, PromptOptions, PromptReport};
@@ -45,14 +46,14 @@ pub(super) struct Args {
 }
 
 impl Args {
-    pub(super) fn run(self, ui: &mut Ui, project: &Project) -> Ended {
+    pub(super) fn run(self, ui: &mut Ui, project: &Project, clock: &Clock) -> Ended {
         let options = PromptOptions { task: self.task.as_deref(), tier: Tier::from(self.tier) };
         if self.prompt {
             prompt_shown(ui, &agents::prompt(project, &self.name, &options)?);
         } else if self.receipt || agents::is_coordinator(project, &self.name) {
             receipt_shown(ui, &agents::receipt(project, &self.name, &options)?);
         } else {
-            member_shown(ui, &agents::member(project, &self.name, &options)?);
+            member_shown(ui, &agents::member(project, &self.name, &options)?, clock);
         }
         Ok(0)
     }
@@ -66,7 +67,7 @@ fn prompt_shown(ui: &mut Ui, report: &PromptReport) {
     }
 }
 
-fn member_shown(ui: &mut Ui, report: &MemberReport) {
+fn member_shown(ui: &mut Ui, report: &MemberReport, clock: &Clock) {
     if ui.json() {
         ui.value(report);
         return;
@@ -86,6 +87,7 @@ fn member_shown(ui: &mut Ui, report: &MemberReport) {
             ("tools", agent.tools.as_ref().map_or("all".to_owned(), |tools| tools.join(", "))),
             ("tokens", tokens(report)),
             ("hash", agent.compiled_hash.clone()),
+            ("runs", runs(&agent.runs, clock).unwrap_or_else(|| "none yet".to_owned())),
         ]);
     }
     for (name, value) in fields {
