@@ -166,7 +166,7 @@ impl Random {
 }
 
 /// What there is to feed.
-const PARSERS: [&str; 15] = [
+const PARSERS: [&str; 16] = [
     "team",
     "routing",
     "routing-json",
@@ -182,6 +182,7 @@ const PARSERS: [&str; 15] = [
     "command",
     "path",
     "address",
+    "policy",
 ];
 
 /// A roster for texts that name members.
@@ -219,6 +220,7 @@ fn seed(parser: &str) -> &'static str {
         "secrets" => &SECRETS,
         "command" => COMMAND,
         "path" => "src/../infra/./Main.TF/**/[a-z]{b,c}.rs",
+        "policy" => POLICY,
         "address" => "https://ann@[::ffff:0x7f.1]:8443/\u{fc}/a?b=http://127.0.0.1.:80#example.com",
         _ => include_str!("../../fixtures/forms/decision.md"),
     }
@@ -232,6 +234,7 @@ fn feed(parser: &str, text: &str) -> Result<(), String> {
         "command" => return judge(text, Access::Shell),
         "path" => return judge(text, Access::Write),
         "address" => return judge(text, Access::Network),
+        "policy" => return rules(text),
         _ => {}
     }
     let files = files(parser, text);
@@ -318,13 +321,42 @@ const COMMAND: &str = "cd /tmp && FOO='a b' sudo -u x env A=1 sh -c 'git push \"
     for d in a b; do (find . -name '*.rs' -exec rm {} +); done &>/dev/null || eval \"$X\" `ls` ; \
     git -C x up; echo a | xargs -I% env sh -c '%' | sudo python3 -u - <<'P'\nimport os\nos.system(\"ls\")\nP\n # end";
 
-static RULES: LazyLock<PolicyRules> = LazyLock::new(|| {
-    let rules = "[policy]\ncommands.deny = [\"git push\", \"rm\"]\ncommands.ask = [\"eval\"]\ncommands.allow = [\"ls\"]\n\
-        writes.only = [\"src/**\", \"@owned\"]\nwrites.deny = [\"**/*.{tf,pem}\"]\n\
-        hosts.deny = [\"[::1]:*\", \"*.example.com\"]\n";
-    let (layer, _) = settings::from_toml(rules, |_| Origin::Default);
-    PolicyRules::new(Settings::resolve([layer]).0.policy_rules(), &ROUTED)
-});
+const POLICY: &str = "[policy]\ncommands.deny = [\"git push\", \"rm\"]\ncommands.ask = [\"eval\"]\ncommands.allow = [\"ls\"]\n\
+    writes.only = [\"src/**\", \"@owned\"]\nwrites.deny = [\"**/*.{tf,pem}\"]\n\
+    hosts.deny = [\"[::1]:*\", \"*.example.com\"]\n";
+
+static RULES: LazyLock<PolicyRules> = LazyLock::new(|| rules_of(POLICY).0);
+
+fn rules_of(text: &str) -> (PolicyRules, Vec<Problem>) {
+    let (layer, mut problems) = settings::from_toml(text, |line| Origin::Project("config.toml".to_owned(), line));
+    let (settings, more) = Settings::resolve([layer]);
+    problems.extend(more);
+    (PolicyRules::new(settings.policy_rules(), &ROUTED), problems)
+}
+
+/// Rules are read, and judge by, the same each time; what is wrong with them is said of a line of theirs.
+fn rules(text: &str) -> Result<(), String> {
+    let agent = ROUTED.members.first().map(|member| member.slug.clone()).unwrap_or_else(Slug::coordinator);
+    let read = || {
+        let (rules, problems) = rules_of(text);
+        let requests = [
+            (Access::Shell, "cd a && git push -f", None),
+            (Access::Write, "src/a.tf", Some("src/a.tf")),
+            (Access::Network, "https://[::1]:80/x", None),
+        ];
+        let answers = requests.map(|(access, detail, path)| {
+            let request = PolicyRequest { agent: &agent, tier: Tier::Standard, access, tool: "t", detail, path };
+            rules.answer(&request).map(|answered| (answered.answer, answered.reason()))
+        });
+        (answers, problems)
+    };
+    let (answers, problems) = read();
+    let lines = text.lines().count().max(1) + 1;
+    if let Some(outside) = problems.iter().find(|problem| !(1..=lines).contains(&problem.line)) {
+        return Err(format!("outside the file: {outside:?}"));
+    }
+    if read() == (answers, problems) { Ok(()) } else { Err("judged differently the second time".to_owned()) }
+}
 
 /// A command, path or address is judged without a panic, and the same each time; what is forbidden as it is, is not forbidden less
 /// with something before it.
