@@ -81,6 +81,11 @@ impl ChangeSummary {
         self.together.keys().chain(git).any(|by| by.contains(agent))
     }
 
+    /// Whether an agent may have committed something itself.
+    pub(super) fn has_commits(&self) -> bool {
+        self.git.iter().any(|((_, by), changes)| !by.is_empty() && !changes.commits.is_empty())
+    }
+
     /// Whether there is anything that `squad diff` and `squad undo` take for the run's.
     pub(super) fn is_any_of_agents(&self) -> bool {
         !self.together.is_empty() || self.own.iter().any(|(_, files)| !files.paths.is_empty())

@@ -422,7 +422,10 @@ impl Card {
         match end.status {
             Outcome::Completed if is_any && is_cloned => diff.into_iter().chain(merge).collect(),
             Outcome::Completed if is_any => vec![
-                (format!("squad diff {id}"), "the files are yours to commit".to_owned()),
+                match changes.has_commits() {
+                    true => (format!("squad diff {id}"), "what it changed, committed or not".to_owned()),
+                    false => (format!("squad diff {id}"), "the files are yours to commit".to_owned()),
+                },
                 (format!("squad undo {id}"), "take them back".to_owned()),
             ],
             Outcome::Completed if self.is_answer(end) => Vec::new(),
@@ -733,7 +736,7 @@ mod tests {
   git         bob: 1 commit (ccccccc), branch main created and tag v1 created, configuration core.hooksPath, hooks pre-commit, 1 \
              path staged or unstaged
   checked     unverified: no check ran after the last change
-  next        squad diff 602796   the files are yours to commit
+  next        squad diff 602796   what it changed, committed or not
               squad undo 602796   take them back"
         );
     }
