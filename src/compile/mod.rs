@@ -43,7 +43,7 @@ pub(crate) use budget::{Budget, tokens};
 pub(crate) use compiled::Compiled;
 pub(crate) use decisions::in_force;
 pub(crate) use knowledge::{NoteRank, OfferedNote, suspicion};
-pub(crate) use note_index::NoteIndex;
+pub(crate) use note_index::{NoteIndex, NoteTexts};
 pub(crate) use past_calls::{PastCall, PastCalls, unknown_calls};
 pub(crate) use prompt::{
     Colleague, Part, Rejection, ReviewedWork, answer_prompt, conflict_prompt, continuation_prompt, handed_prompt,

@@ -1,17 +1,17 @@
 //! An index of the words of notes: those about a task are found without reading the others.
 //!
-//! The cache keeps it as one text:
+//! The cache keeps it as two texts. The first:
 //!
 //! ```text
 //! {"about":"…","parts":[…],"tags":[…]}   what it was made from, the bytes of each part, and tags
 //! +4f1c09…                                ids of the notes, one a line; `-`: it is not in force
-//! 0000000002a70000000004c1…              where each note ends in the next part
-//! {"id":"4f1c09…",…}                     the notes, one a line
+//! 0000000002a7<16 digits>0000000004c1…   where each note ends in the second text, and a hash of the note
 //! 00000000000f00000000003c…              where each word ends in the next part
 //! hash TAB 0 4t 17                        words, sorted, with the notes in force that have them; `t`: in their titles
 //! ```
 //!
-//! Of ten thousand notes, a search parses few: everything but the tags is found where it stands.
+//! The second has the notes as JSON, one a line. Of ten thousand notes, a search reads few, and parses no others:
+//! everything but the tags is found where it stands.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -26,8 +26,9 @@ use super::knowledge::{NoteRank, labels, subject};
 use super::topic::{Hits, Topic};
 use crate::model::Decision;
 
-/// Digits of a place in a text.
+/// Digits of a place in a text, and of a note's hash.
 const PLACE: usize = 12;
+const HASH: usize = 16;
 
 impl Task {
     /// The notes that are about the task, the most relevant first: of `notes`, an index and a place in it each, which must
@@ -45,67 +46,78 @@ pub(crate) struct NoteIndex {
     bytes: Vec<u8>,
     head: Head,
     ids: Range<usize>,
-    notes: Lines,
-    words: Lines,
+    notes: Places<{ PLACE + HASH }>,
+    texts: Box<dyn NoteTexts>,
+    words: Places<PLACE>,
+    word_texts: Range<usize>,
+}
+
+/// The second text of an index, wherever it is.
+pub(crate) trait NoteTexts: std::fmt::Debug + Send + Sync {
+    /// `None`: it cannot be read.
+    fn read(&self, range: Range<usize>) -> Option<Vec<u8>>;
+
+    /// It is damaged, so that the index has to be made again.
+    fn discard(&self);
+}
+
+impl NoteTexts for Vec<u8> {
+    fn read(&self, range: Range<usize>) -> Option<Vec<u8>> {
+        self.get(range).map(<[u8]>::to_vec)
+    }
+
+    fn discard(&self) {}
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     about: String,
-    /// The bytes of the ids, of the notes and of the words; of both, first where they end.
-    parts: [usize; 5],
+    /// The bytes of the ids, of where notes and words end, and of the words.
+    parts: [usize; 4],
     /// Tags, languages and frameworks, with the notes in force that have them.
     tags: Vec<(String, Vec<usize>)>,
 }
 
-/// Where lines are that are found by their number.
+/// Where lines are in another text, by their number: rows of so many digits.
 #[derive(Debug, Default)]
-struct Lines {
-    ends: Range<usize>,
-    text: Range<usize>,
-}
+struct Places<const ROW: usize>(Range<usize>);
 
-impl Lines {
+impl<const ROW: usize> Places<ROW> {
     fn count(&self) -> usize {
-        self.ends.len() / PLACE
+        self.0.len() / ROW
     }
 
-    /// A line, with its end.
-    fn get<'b>(&self, bytes: &'b [u8], index: usize) -> Option<&'b [u8]> {
-        let end = |index: usize| {
-            let digits = bytes.get(self.ends.clone())?.get(index * PLACE..(index + 1) * PLACE)?;
-            usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-        };
+    fn row<'b>(&self, bytes: &'b [u8], index: usize) -> Option<&'b str> {
+        let row = bytes.get(self.0.clone())?.get(index.checked_mul(ROW)?..)?.get(..ROW)?;
+        std::str::from_utf8(row).ok()
+    }
+
+    /// Where a line is, with its end.
+    fn get(&self, bytes: &[u8], index: usize) -> Option<Range<usize>> {
+        let end = |index| usize::from_str_radix(self.row(bytes, index)?.get(..PLACE)?, 16).ok();
         let start = if index == 0 { 0 } else { end(index - 1)? };
-        bytes.get(self.text.clone())?.get(start..end(index)?)
+        Some(start..end(index)?)
     }
 }
 
-/// Lines as they are written.
-#[derive(Default)]
-struct NewLines {
-    ends: String,
-    text: Vec<u8>,
-}
-
-impl NewLines {
-    fn push(&mut self, line: &[u8]) {
-        self.text.extend(line);
-        self.text.push(b'\n');
-        self.ends.push_str(&format!("{:0PLACE$x}", self.text.len()));
-    }
+/// The hash that goes with a note's place.
+fn hash(note: &[u8]) -> String {
+    blake3::hash(note).to_hex()[..HASH].to_owned()
 }
 
 impl NoteIndex {
     /// `note` is the note in a value; the value can be read again.
     pub(crate) fn new<T: Serialize>(about: String, values: &[T], note: impl Fn(&T) -> &Decision) -> Self {
-        let (mut ids, mut notes, mut words) = (String::new(), NewLines::default(), NewLines::default());
+        let (mut ids, mut places, mut texts) = (String::new(), String::new(), Vec::new());
         let mut notes_with: BTreeMap<String, String> = BTreeMap::new();
         let mut tags: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         let mut all_in_force = in_force(values.iter().map(&note)).into_iter().peekable();
         for (index, value) in values.iter().enumerate() {
             // An empty line is no note, which is said when it is read.
-            notes.push(&serde_json::to_vec(value).unwrap_or_default());
+            let mut text = serde_json::to_vec(value).unwrap_or_default();
+            text.push(b'\n');
+            texts.extend(&text);
+            places.push_str(&format!("{:0PLACE$x}{}", texts.len(), hash(&text)));
             let note = note(value);
             let is_in_force = all_in_force.next_if(|next| std::ptr::eq(*next, note)).is_some();
             ids.push_str(&format!("{}{}\n", if is_in_force { '+' } else { '-' }, note.id));
@@ -123,29 +135,51 @@ impl NoteIndex {
                 notes_with.entry(word).or_default().push_str(&format!(" {index}{mark}"));
             }
         }
+        let (mut word_places, mut words) = (String::new(), String::new());
         for (word, notes) in notes_with {
-            words.push(format!("{word}\t{}", notes.trim_start()).as_bytes());
+            words.push_str(&format!("{word}\t{}\n", notes.trim_start()));
+            word_places.push_str(&format!("{:0PLACE$x}", words.len()));
         }
-        let texts = [ids.as_bytes(), notes.ends.as_bytes(), &notes.text, words.ends.as_bytes(), &words.text];
-        let head = Head { about, parts: texts.map(<[u8]>::len), tags: tags.into_iter().collect() };
+        let parts = [ids, places, word_places, words];
+        let head = Head { about, parts: parts.each_ref().map(String::len), tags: tags.into_iter().collect() };
         let mut bytes = serde_json::to_vec(&head).unwrap_or_default();
         bytes.push(b'\n');
-        let (ids, notes, words) = parts(bytes.len(), head.parts).unwrap_or_default();
-        bytes.extend(texts.concat());
-        Self { bytes, head, ids, notes, words }
+        let start = bytes.len();
+        bytes.extend(parts.concat().into_bytes());
+        Self::of(bytes, start, head, Box::new(texts))
     }
 
-    /// An index as it was written. `None`: it is none.
-    pub(crate) fn read(bytes: Vec<u8>) -> Option<Self> {
+    /// An index as it was written. `None`: it is none, or its second text is cut off.
+    pub(crate) fn read(bytes: Vec<u8>, texts: Box<dyn NoteTexts>) -> Option<Self> {
         let line = bytes.iter().position(|byte| *byte == b'\n')?;
         let head: Head = serde_json::from_slice(bytes.get(..line)?).ok()?;
-        let (ids, notes, words) = parts(line + 1, head.parts)?;
-        let is_whole = words.text.end == bytes.len();
-        is_whole.then_some(Self { bytes, head, ids, notes, words })
+        let length = head.parts.iter().try_fold(line + 1, |sum: usize, part| sum.checked_add(*part));
+        (length == Some(bytes.len())).then_some(())?;
+        let index = Self::of(bytes, line + 1, head, texts);
+        let last = index.len().checked_sub(1);
+        last.is_none_or(|last| index.line(last).is_some()).then_some(index)
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The parts begin at `start`, one after the other.
+    fn of(bytes: Vec<u8>, start: usize, head: Head, texts: Box<dyn NoteTexts>) -> Self {
+        let mut end = start;
+        let [ids, notes, words, word_texts] = head.parts.map(|length| {
+            end += length;
+            end - length..end
+        });
+        Self { bytes, head, ids, notes: Places(notes), texts, words: Places(words), word_texts }
+    }
+
+    /// The first text, and the second if it can be read.
+    pub(crate) fn written(&self) -> Option<(&[u8], Vec<u8>)> {
+        Some((&self.bytes, self.texts.read(0..self.end_of_texts()?)?))
+    }
+
+    fn end_of_texts(&self) -> Option<usize> {
+        match self.len().checked_sub(1) {
+            Some(last) => Some(self.notes.get(&self.bytes, last)?.end),
+            None => Some(0),
+        }
     }
 
     /// What it was made from.
@@ -166,18 +200,36 @@ impl NoteIndex {
         })
     }
 
-    /// A note as it was written.
-    pub(crate) fn line(&self, index: usize) -> Option<&[u8]> {
-        self.notes.get(&self.bytes, index)
+    /// A note as it was written. `None`: it cannot be read, or is damaged.
+    pub(crate) fn line(&self, index: usize) -> Option<Vec<u8>> {
+        let place = self.notes.get(&self.bytes, index)?;
+        let text = self.texts.read(place).filter(|text| self.is_whole(index, text));
+        text.or_else(|| {
+            self.texts.discard();
+            None
+        })
+    }
+
+    fn is_whole(&self, index: usize, text: &[u8]) -> bool {
+        self.notes.row(&self.bytes, index).is_some_and(|row| row.get(PLACE..) == Some(&*hash(text)))
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, index: usize) -> Option<T> {
-        serde_json::from_slice(self.line(index)?).ok()
+        serde_json::from_slice(&self.line(index)?).ok()
     }
 
-    /// All notes. `None`: the text is damaged.
+    /// All notes. `None`: one cannot be read, or is damaged.
     pub(crate) fn all<T: DeserializeOwned>(&self) -> Option<Vec<T>> {
-        (0..self.len()).map(|index| self.get(index)).collect()
+        let texts = self.texts.read(0..self.end_of_texts()?)?;
+        let note = |index| {
+            let text = texts.get(self.notes.get(&self.bytes, index)?)?;
+            if self.is_whole(index, text) { serde_json::from_slice(text).ok() } else { None }
+        };
+        let all = (0..self.len()).map(note).collect::<Option<_>>();
+        if all.is_none() {
+            self.texts.discard();
+        }
+        all
     }
 
     /// Which words of the task each note has: in tags that the task names as a whole, and anywhere. Nothing of notes that
@@ -209,9 +261,10 @@ impl NoteIndex {
     /// The notes that have a word, as they are written.
     fn notes_with(&self, stem: &str) -> &[u8] {
         let (mut first, mut end) = (0, self.words.count());
+        let words = self.bytes.get(self.word_texts.clone()).unwrap_or_default();
         while first < end {
             let middle = first.midpoint(end);
-            let line = self.words.get(&self.bytes, middle).unwrap_or_default();
+            let line = self.words.get(&self.bytes, middle).and_then(|line| words.get(line)).unwrap_or_default();
             let tab = line.iter().position(|byte| *byte == b'\t').unwrap_or(line.len());
             let (word, notes) = line.split_at(tab);
             match stem.as_bytes().cmp(word) {
@@ -222,17 +275,6 @@ impl NoteIndex {
         }
         &[]
     }
-}
-
-/// Where parts of these lengths are, one after the other: the ids, the notes and the words.
-fn parts(mut start: usize, lengths: [usize; 5]) -> Option<(Range<usize>, Lines, Lines)> {
-    let mut ranges = [const { 0..0 }; 5];
-    for (range, length) in ranges.iter_mut().zip(lengths) {
-        *range = start..start.checked_add(length)?;
-        start = range.end;
-    }
-    let [ids, note_ends, notes, word_ends, words] = ranges;
-    Some((ids, Lines { ends: note_ends, text: notes }, Lines { ends: word_ends, text: words }))
 }
 
 #[cfg(test)]
@@ -293,7 +335,8 @@ mod tests {
                 .collect();
             let topic = Topic::new(&task);
             let index = NoteIndex::new("all".to_owned(), &notes, |note| note);
-            let index = NoteIndex::read(index.as_bytes().to_vec()).expect("the same");
+            let (bytes, texts) = index.written().expect("texts");
+            let index = NoteIndex::read(bytes.to_vec(), Box::new(texts)).expect("the same");
             let in_force = in_force(&notes);
             let expected: Vec<(Hits, Hits)> = notes
                 .iter()
@@ -309,15 +352,22 @@ mod tests {
             prop_assert_eq!(index.all::<Decision>().expect("notes"), notes);
         }
 
+        /// A byte of either text is another one: nothing panics, and no note is another than it was.
         #[test]
-        fn no_bytes_make_an_index_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in any::<prop::sample::Index>()) {
-            let _ = NoteIndex::read(bytes.clone());
-            let notes = [note(1, None, ["token", "text", "tag", "Rust"].map(str::to_owned))];
-            let mut whole = NoteIndex::new(String::new(), &notes, |note| note).as_bytes().to_vec();
-            let at = cut.index(whole.len());
+        fn no_bytes_make_an_index_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>()) {
+            let _ = NoteIndex::read(bytes.clone(), Box::new(bytes.clone()));
+            let notes = [1, 2].map(|number| note(number, None, ["token", "text", "tag", "Rust"].map(str::to_owned)));
+            let index = NoteIndex::new(String::new(), &notes, |note| note);
+            let (first, second) = index.written().expect("texts");
+            let (mut whole, length) = ([first, &second].concat(), first.len());
+            let at = at.index(whole.len());
             whole[at] = bytes.first().copied().unwrap_or(0);
-            if let Some(index) = NoteIndex::read(whole) {
-                let _ = (index.all::<Decision>(), index.hits(&Topic::new("token text tag")), index.ids().count());
+            let texts = whole.split_off(length);
+            if let Some(index) = NoteIndex::read(whole, Box::new(texts)) {
+                let _ = (index.hits(&Topic::new("token text tag")), index.ids().count());
+                let each = (0..index.len()).map(|place| index.get::<Decision>(place)).collect::<Option<Vec<_>>>();
+                prop_assert_eq!(&index.all::<Decision>(), &each);
+                prop_assert!(at < length || each.is_none_or(|each| each == notes));
             }
         }
     }

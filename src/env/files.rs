@@ -46,6 +46,14 @@ fn read(file: File, most: u64) -> io::Result<Result<Vec<u8>, u64>> {
     Ok(if read > most { Err(read) } else { Ok(bytes) })
 }
 
+/// Reads some bytes that stand at a position, and leaves alone where others read or write; 0: there are none.
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, buffer, position);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, buffer, position);
+}
+
 /// The content of a regular file of at most that many bytes. `None`: it is a link, something else or larger, or cannot
 /// be read.
 pub(crate) fn read_regular(path: &Path, most: u64) -> Option<Vec<u8>> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::env::files::open_regular;
+use crate::env::files::{open_regular, read_at};
 use crate::env::is_without_links;
 
 /// The files of one turn of a session.
@@ -115,13 +115,6 @@ impl Spool {
         };
         String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
     }
-}
-
-fn read_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
-    #[cfg(unix)]
-    return std::os::unix::fs::FileExt::read_at(file, buffer, position);
-    #[cfg(windows)]
-    return std::os::windows::fs::FileExt::seek_read(file, buffer, position);
 }
 
 /// Options for files that only the user may read.

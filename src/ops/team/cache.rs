@@ -154,11 +154,13 @@ impl Cache {
     }
 
     fn notes(&self, kind: &str, name: &str) -> Option<NoteIndex> {
-        NoteIndex::read(self.cache_folder.read_bytes(name, kind)?)
+        let (index, texts) = self.cache_folder.open(name, kind)?;
+        NoteIndex::read(index, Box::new(texts))
     }
 
     fn put_notes(&self, kind: &str, most: usize, name: &str, notes: &NoteIndex) {
-        if self.cache_folder.write_bytes(name, kind, notes.as_bytes()) {
+        let Some((index, texts)) = notes.written() else { return };
+        if self.cache_folder.write_bytes(name, kind, (index, &texts)) {
             self.cache_folder.prune(kind, most);
         }
     }

@@ -79,7 +79,7 @@ pub(crate) fn found(project: &Project, query: &str) -> Result<Vec<String>, Failu
             if meant.len() == MOST {
                 break;
             }
-            if notes.line(index).is_none_or(may_be_meant) && is_meant(&notes.read(index)?.0) {
+            if notes.line(index).is_none_or(|line| may_be_meant(&line)) && is_meant(&notes.read(index)?.0) {
                 meant.push(NoteRank { index, ..NoteRank::default() });
             }
         }
@@ -143,7 +143,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// What is written of a note, unread. `None`: the index is damaged, which is said when it is read.
-    fn line(&self, candidate: usize) -> Option<&'a [u8]> {
+    fn line(&self, candidate: usize) -> Option<Vec<u8>> {
         let (index, place) = self.places[candidate];
         self.indexes[index].line(place)
     }

@@ -182,7 +182,7 @@ impl Project {
 }
 
 pub(in crate::ops) fn damaged_index() -> Failure {
-    Failure::failed("the index of the notes of knowledge is damaged").hint("delete .git/squad/cache: it is made again")
+    Failure::failed("the index of the notes of knowledge is damaged").hint("run the command again: it is made anew")
 }
 
 /// Like [`Project::require_readable`], for commands that do not need the decisions: their files are not read.

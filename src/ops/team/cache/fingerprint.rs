@@ -4,8 +4,8 @@
 //! the fingerprint was taken that a later change could have the same time.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
-use std::io::ErrorKind;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -22,10 +22,11 @@ const MAX_FOLDERS: usize = 5_000;
 /// The coarsest resolution of a file system's clock (FAT's), and how much the clocks of two file systems may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
-/// At most so many threads look at the files of a large team, each at no fewer than so many: ten thousand take 20 ms by one
-/// thread, 10 by two on two processors, and 13 by four.
+/// At most so many threads look at the files of a large team, each at no fewer than so many.
 const LOOKERS: usize = 4;
 const FEW_PATHS: usize = 1_000;
+/// The team folder itself, among the paths in it.
+const ROOT: &str = ".";
 
 /// The metadata of everything that the parsed team depends on.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -34,9 +35,9 @@ pub(super) struct Fingerprint {
     at: Duration,
     /// The latest time of a stamp.
     newest: Duration,
-    /// Relative to the team folder: the files that were read, and all folders. A folder changes when a file in it is
-    /// added, removed or renamed.
-    paths: Vec<String>,
+    /// Relative to the team folder, one a line: the files that were read, and all folders. A folder changes when a file in
+    /// it is added, removed or renamed.
+    paths: String,
     /// The hash of their stamps: a team may have ten thousand, which take longer to read than to compare.
     stamps: String,
     /// Whether folders with the other possible names of a team folder exist.
@@ -65,7 +66,7 @@ impl Fingerprint {
     /// sufficient: a folder's times do not show changes of a link's target.
     pub(super) fn begin(cache: &Path, folder: &TeamFolder) -> Option<Folders> {
         let mut folders = Folders { at: now(cache)?, seen: BTreeMap::new(), others: BTreeMap::new() };
-        folders.add(&folder.path, "")?;
+        folders.add(&folder.path, ROOT)?;
         folders.others = others(folder);
         Some(folders)
     }
@@ -78,10 +79,13 @@ impl Fingerprint {
 
     /// Whether the folder is unchanged.
     pub(super) fn matches(&self, folder: &TeamFolder) -> bool {
-        let stamp = |path: &String| Stamp::of(&fs::symlink_metadata(folder.path.join(path)).ok()?);
+        let stamps = || {
+            let opened = OpenFolder::new(&folder.path)?;
+            look(&self.paths.split_terminator('\n').collect::<Vec<_>>(), |path| opened.stamp(path))
+        };
         self.newest < self.at.saturating_sub(CLOCK_TOLERANCE)
             && others(folder) == self.others
-            && look(&self.paths, stamp).is_some_and(|stamps| hash(&stamps) == self.stamps)
+            && stamps().is_some_and(|stamps| hash(&stamps) == self.stamps)
     }
 }
 
@@ -89,7 +93,7 @@ impl Folders {
     /// Adds a folder and its subfolders.
     fn add(&mut self, root: &Path, path: &str) -> Option<()> {
         let full = root.join(path);
-        let stamp = Stamp::of(&fs::symlink_metadata(&full).ok()?).filter(|stamp| stamp.is_folder)?;
+        let stamp = Stamp::at(&full).ok()?.filter(|stamp| stamp.is_folder)?;
         self.seen.insert(path.to_owned(), stamp);
         if self.seen.len() > MAX_FOLDERS {
             return None;
@@ -102,7 +106,7 @@ impl Folders {
             }
             if kind.is_dir() {
                 let name = entry.file_name().into_string().ok()?;
-                let inner = if path.is_empty() { name } else { format!("{path}/{name}") };
+                let inner = if path == ROOT { name } else { format!("{path}/{name}") };
                 self.add(root, &inner)?;
             }
         }
@@ -113,11 +117,15 @@ impl Folders {
     /// trusted.
     pub(super) fn with_files(mut self, folder: &TeamFolder, files: &Files) -> Option<Fingerprint> {
         for path in files.texts.keys() {
-            let metadata = fs::symlink_metadata(folder.path.join(path)).ok()?;
-            self.seen.insert(path.clone(), Stamp::of(&metadata).filter(|stamp| !stamp.is_folder)?);
+            let stamp = Stamp::at(&folder.path.join(path)).ok()?;
+            self.seen.insert(path.clone(), stamp.filter(|stamp| !stamp.is_folder)?);
         }
         let newest = self.seen.values().map(Stamp::newest).max()?;
-        let (paths, stamps): (Vec<String>, Vec<Stamp>) = self.seen.into_iter().unzip();
+        if self.seen.keys().any(|path| path.contains('\n')) {
+            return None;
+        }
+        let paths = self.seen.keys().map(|path| format!("{path}\n")).collect();
+        let stamps: Vec<Stamp> = self.seen.into_values().collect();
         Some(Fingerprint { at: self.at, newest, paths, stamps: hash(&stamps), others: self.others })
     }
 }
@@ -190,8 +198,8 @@ impl FileStamps {
     }
 
     fn add(&mut self, path: &Path) -> Option<Option<Stamp>> {
-        let stamp = match fs::symlink_metadata(path) {
-            Ok(metadata) => Some(Stamp::of(&metadata).filter(|stamp| stamp.is_older_than(self.trusted_before))?),
+        let stamp = match Stamp::at(path) {
+            Ok(stamp) => Some(stamp.filter(|stamp| stamp.is_older_than(self.trusted_before))?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(_) => return None,
         };
@@ -201,8 +209,8 @@ impl FileStamps {
 
     /// Whether all of it looks the same.
     pub(in crate::ops) fn holds(&self) -> bool {
-        self.seen.iter().all(|(path, stamp)| match fs::symlink_metadata(path) {
-            Ok(metadata) => Stamp::of(&metadata) == *stamp && stamp.is_some(),
+        self.seen.iter().all(|(path, stamp)| match Stamp::at(path) {
+            Ok(found) => found == *stamp && stamp.is_some(),
             Err(error) => error.kind() == ErrorKind::NotFound && stamp.is_none(),
         })
     }
@@ -214,21 +222,73 @@ fn others(folder: &TeamFolder) -> BTreeMap<String, bool> {
     others.map(|name| ((*name).to_owned(), own.join(name).is_dir())).into_map()
 }
 
+/// A folder below which many paths are looked up: from its handle, without making a whole path of each.
+struct OpenFolder {
+    #[cfg(unix)]
+    handle: fs::File,
+    #[cfg(not(unix))]
+    path: PathBuf,
+}
+
+#[cfg(unix)]
+impl OpenFolder {
+    fn new(path: &Path) -> Option<Self> {
+        Some(Self { handle: fs::File::open(path).ok()? })
+    }
+
+    fn stamp(&self, path: &str) -> Option<Stamp> {
+        Stamp::of(&rustix::fs::statat(&self.handle, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?)
+    }
+}
+
+#[cfg(not(unix))]
+impl OpenFolder {
+    fn new(path: &Path) -> Option<Self> {
+        Some(Self { path: path.to_owned() })
+    }
+
+    fn stamp(&self, path: &str) -> Option<Stamp> {
+        Stamp::at(&self.path.join(path)).ok()?
+    }
+}
+
 impl Stamp {
-    /// `None` if it is neither a file nor a folder.
-    fn of(metadata: &Metadata) -> Option<Self> {
-        let is_folder = metadata.is_dir();
-        if !is_folder && !metadata.is_file() {
-            return None;
+    /// Of what is there; links are not followed. `None` if it is neither a file nor a folder.
+    #[cfg(unix)]
+    fn at(path: &Path) -> io::Result<Option<Self>> {
+        Ok(Self::of(&rustix::fs::lstat(path)?))
+    }
+
+    #[cfg(unix)]
+    fn of(stat: &rustix::fs::Stat) -> Option<Self> {
+        let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+        // The types of these numbers differ between systems. The change time cannot be set by users.
+        let time = |seconds: i128, nanoseconds: i128| {
+            let seconds = u64::try_from(seconds).ok();
+            seconds.map_or(Duration::ZERO, |seconds| Duration::new(seconds, nanoseconds.try_into().unwrap_or(0)))
+        };
+        Self {
+            is_folder: kind.is_dir(),
+            size: if kind.is_dir() { 0 } else { stat.st_size.try_into().unwrap_or(0) },
+            modified: time(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
+            changed: time(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
+            inode: stat.st_ino,
         }
-        let (changed, inode) = change_time_and_inode(metadata);
-        Some(Self {
-            is_folder,
-            size: if is_folder { 0 } else { metadata.len() },
-            modified: since_epoch(metadata.modified().ok()?),
-            changed,
-            inode,
-        })
+        .of_kind(kind.is_file())
+    }
+
+    #[cfg(not(unix))]
+    fn at(path: &Path) -> io::Result<Option<Self>> {
+        let metadata = fs::symlink_metadata(path)?;
+        let is_folder = metadata.is_dir();
+        let modified = since_epoch(metadata.modified()?);
+        let changed = metadata.created().map(since_epoch).unwrap_or_default();
+        let size = if is_folder { 0 } else { metadata.len() };
+        Ok(Self { is_folder, size, modified, changed, inode: 0 }.of_kind(metadata.is_file()))
+    }
+
+    fn of_kind(self, is_file: bool) -> Option<Self> {
+        (self.is_folder || is_file).then_some(self)
     }
 
     fn newest(&self) -> Duration {
@@ -238,20 +298,6 @@ impl Stamp {
     fn is_older_than(&self, time: Duration) -> bool {
         self.newest() < time
     }
-}
-
-/// The change time cannot be set by users, unlike the modification time.
-#[cfg(unix)]
-fn change_time_and_inode(metadata: &Metadata) -> (Duration, u64) {
-    use std::os::unix::fs::MetadataExt;
-    let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
-    let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
-    (Duration::new(seconds, nanoseconds), metadata.ino())
-}
-
-#[cfg(not(unix))]
-fn change_time_and_inode(metadata: &Metadata) -> (Duration, u64) {
-    (metadata.created().map(since_epoch).unwrap_or_default(), 0)
 }
 
 /// Treats all times before 1970 alike.

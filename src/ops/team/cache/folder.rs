@@ -2,16 +2,19 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::env::files::replace;
+use crate::compile::NoteTexts;
+use crate::env::files::{read_at, replace};
 use crate::model::Sort;
 
 const HASH: usize = blake3::OUT_LEN;
+const LENGTH: usize = size_of::<u64>();
 
 /// A folder of values, each with a name and a kind.
 #[derive(Clone)]
@@ -47,29 +50,37 @@ impl CacheFolder {
 
     /// `None` unless the file is exactly as it was written.
     pub(in crate::ops) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
-        serde_json::from_slice(&self.read_bytes(name, kind)?).ok()
+        serde_json::from_slice(&self.open(name, kind)?.0).ok()
     }
 
-    /// Like [`CacheFolder::read`], for values with a form of their own. A file is the header, the hash of the rest, and the
-    /// rest.
-    pub(super) fn read_bytes(&self, name: &str, kind: &str) -> Option<Vec<u8>> {
-        let mut file = File::open(self.path(name, kind)).ok()?;
+    /// Like [`CacheFolder::read`], for values with a form of their own, and with what follows the value. A file is the
+    /// header, the hash of the next two, the value's length, the value, and the rest, which no hash is checked of.
+    pub(super) fn open(&self, name: &str, kind: &str) -> Option<(Vec<u8>, FileRest)> {
+        let path = self.path(name, kind);
+        let mut file = File::open(&path).ok()?;
         let mut start = [[0; HASH]; 2];
         file.read_exact(start.as_flattened_mut()).ok()?;
-        let mut body = Vec::new();
         (start[0] == self.header?).then_some(())?;
-        file.read_to_end(&mut body).ok()?;
-        (*blake3::hash(&body).as_bytes() == start[1]).then_some(body)
+        let mut length = [0; LENGTH];
+        file.read_exact(&mut length).ok()?;
+        let begin = (start.as_flattened().len() + LENGTH) as u64;
+        let end = u64::from_le_bytes(length).checked_add(begin)?;
+        let size = file.metadata().ok()?.len();
+        let mut value = vec![0; usize::try_from(end.min(size).checked_sub(begin)?).ok()?];
+        file.read_exact(&mut value).ok()?;
+        let path = (!self.is_read_only).then_some(path);
+        (value_hash(&value).as_bytes() == &start[1]).then_some((value, FileRest { file, path, start: end }))
     }
 
     /// Writes a value atomically. Returns whether it succeeded; a failure only makes the next command slower.
     pub(in crate::ops) fn write<T: Serialize>(&self, name: &str, kind: &str, value: &T) -> bool {
-        serde_json::to_vec(value).is_ok_and(|body| self.write_bytes(name, kind, &body))
+        serde_json::to_vec(value).is_ok_and(|value| self.write_bytes(name, kind, (&value, &[])))
     }
 
-    pub(super) fn write_bytes(&self, name: &str, kind: &str, body: &[u8]) -> bool {
+    pub(super) fn write_bytes(&self, name: &str, kind: &str, (value, rest): (&[u8], &[u8])) -> bool {
         let Some(header) = self.header.filter(|_| !self.is_read_only) else { return false };
-        let content = [header.as_slice(), blake3::hash(body).as_bytes(), body].concat();
+        let (hash, length) = (value_hash(value), (value.len() as u64).to_le_bytes());
+        let content = [header.as_slice(), hash.as_bytes(), &length, value, rest].concat();
         replace(&self.path(name, kind), &content).is_ok()
     }
 
@@ -108,6 +119,39 @@ impl CacheFolder {
                 count -= 1;
                 let _ = fs::remove_file(path);
             }
+        }
+    }
+}
+
+fn value_hash(value: &[u8]) -> blake3::Hash {
+    blake3::Hasher::new().update(&(value.len() as u64).to_le_bytes()).update(value).finalize()
+}
+
+/// What follows the value in a file. It stays what it was where another value replaces the file.
+#[derive(Debug)]
+pub(super) struct FileRest {
+    file: File,
+    /// `None`: nothing is written there.
+    path: Option<PathBuf>,
+    start: u64,
+}
+
+impl NoteTexts for FileRest {
+    fn read(&self, range: Range<usize>) -> Option<Vec<u8>> {
+        let size = self.file.metadata().ok()?.len().checked_sub(self.start)?;
+        (u64::try_from(range.end).ok()? <= size).then_some(())?;
+        let mut bytes = vec![0; range.len()];
+        let mut read = 0;
+        while read < bytes.len() {
+            let position = self.start + (range.start + read) as u64;
+            read += read_at(&self.file, &mut bytes[read..], position).ok().filter(|read| *read > 0)?;
+        }
+        Some(bytes)
+    }
+
+    fn discard(&self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
         }
     }
 }

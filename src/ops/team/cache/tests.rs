@@ -56,7 +56,9 @@ impl Place {
         let cached = cache.look_up(&self.team);
         let (found, config) = (cached.problems().to_vec(), cached.config().texts.clone());
         let (team, notes, problems) = cache.team(cached);
-        let notes = notes.map_or_else(Vec::new, |notes| notes.all::<OwnNote>().expect("notes"));
+        let notes = notes.map_or(Some(Vec::new()), |notes| notes.all::<OwnNote>());
+        // A note that is damaged is said, and the next command makes the index again.
+        let Some(notes) = notes else { return self.read() };
         let notes = notes.into_iter().map(|(note, source)| Decision { source, ..note }).collect();
         (team, notes, problems, found, config)
     }
