@@ -38,18 +38,30 @@ const MAX_NESTED: usize = 40;
 const MAX_LENGTH: usize = 64 << 10;
 /// Commands of a chain lie in one another, and are dropped so.
 const MAX_CHAINED: usize = 2_000;
-const NESTING: [&str; 11] =
-    ["!", "if", "while", "until", "for", "case", "select", "time", "coproc", "function", "then"];
-
 /// A node, and the part of the script that it stands in.
 type Inner<'n> = (&'n Node, usize);
 
 fn nodes(source: &str) -> Option<Vec<Node>> {
     let bytes = source.as_bytes();
-    let count = |among: &[u8]| bytes.iter().filter(|byte| among.contains(byte)).count();
     let words = bytes.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'!'));
-    let is_nesting = |word: &&[u8]| NESTING.iter().any(|known| known.as_bytes() == *word);
-    let is_too_deep = || count(b"({`") + words.filter(is_nesting).count() > MAX_NESTED || count(b";&|\n") > MAX_CHAINED;
+    let is_nesting = |word: &&[u8]| {
+        matches!(
+            *word,
+            b"!" | b"if"
+                | b"while"
+                | b"until"
+                | b"for"
+                | b"case"
+                | b"select"
+                | b"time"
+                | b"coproc"
+                | b"function"
+                | b"then"
+        )
+    };
+    let nested = bytes.iter().filter(|byte| matches!(byte, b'(' | b'{' | b'`')).count();
+    let chained = bytes.iter().filter(|byte| matches!(byte, b';' | b'&' | b'|' | b'\n')).count();
+    let is_too_deep = || nested + words.filter(is_nesting).count() > MAX_NESTED || chained > MAX_CHAINED;
     if source.len() > MAX_LENGTH || is_too_deep() { None } else { rable::parse(source, true).ok() }
 }
 
