@@ -16,6 +16,7 @@ mod policy;
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 pub(crate) use engine_profile::{
@@ -80,6 +81,19 @@ pub(crate) struct Trusted {
     /// The repository brings nothing of these names any more.
     pub(crate) removed: BTreeSet<String>,
 }
+
+/// The built-in values alone, which a repository may not loosen. A test resolves them without a problem.
+static BUILT_IN: LazyLock<Settings> = LazyLock::new(|| {
+    let mut settings = Settings::blank();
+    for (name, value, origin) in from_toml(DEFAULTS, |_| Origin::Default).0.entries {
+        if let Some((key, rest)) = keys::find(&name)
+            && (key.set)(&mut settings, rest, &value).is_ok()
+        {
+            settings.values.insert(name, (value, origin));
+        }
+    }
+    settings
+});
 
 /// The effective settings.
 #[derive(Clone, Debug)]
@@ -427,13 +441,10 @@ impl Settings {
 
     /// With what a user has approved of a repository's settings.
     pub(crate) fn resolve_trusting(layers: impl IntoIterator<Item = Layer>, trusted: &Trusted) -> (Self, Vec<Problem>) {
-        let mut settings = Self::blank();
+        let mut settings = BUILT_IN.clone();
         let mut problems = Vec::new();
         let (mut unknown, mut refused) = (BTreeSet::new(), BTreeSet::new());
-        let (defaults, _) = from_toml(DEFAULTS, |_| Origin::Default);
-        let built_in = Self::of_defaults(&defaults);
-        let layers = std::iter::once(defaults).chain(layers);
-        for (name, value, origin) in layers.flat_map(|layer| layer.entries) {
+        for (name, value, origin) in layers.into_iter().flat_map(|layer| layer.entries) {
             let Some((key, rest)) = keys::find(&name) else {
                 if unknown.insert(name.clone()) {
                     problems.push(keys::unknown(&name, &origin));
@@ -449,8 +460,8 @@ impl Settings {
                 }
                 continue;
             }
-            if is_restricted && keys::loosens(&name, &value, &built_in) {
-                problems.push(keys::loosened(&name, &built_in, &origin));
+            if is_restricted && keys::loosens(&name, &value, &BUILT_IN) {
+                problems.push(keys::loosened(&name, &BUILT_IN, &origin));
                 continue;
             }
             match (key.set)(&mut settings, rest, &value) {
@@ -484,20 +495,6 @@ impl Settings {
         }
         problems.extend(settings.timeout_meaning_changed());
         (settings, problems)
-    }
-
-    /// The built-in values alone, which a repository may not loosen.
-    fn of_defaults(defaults: &Layer) -> Self {
-        let mut settings = Self::blank();
-        for (name, value, origin) in &defaults.entries {
-            // A test resolves the defaults without a problem.
-            if let Some((key, rest)) = keys::find(name)
-                && (key.set)(&mut settings, rest, value).is_ok()
-            {
-                settings.values.insert(name.clone(), (value.clone(), origin.clone()));
-            }
-        }
-        settings
     }
 
     /// Empty settings, before even the defaults.
@@ -735,6 +732,15 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_defaults_are_values() {
+        let (defaults, problems) = from_toml(DEFAULTS, |_| Origin::Default);
+        let (settings, more) = Settings::resolve([defaults]);
+        assert_eq!((problems, more), (Vec::new(), Vec::new()));
+        assert_eq!(settings.values, BUILT_IN.values);
+        assert!(!settings.values.is_empty());
+    }
 
     fn resolve(project: &str, user: &str, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
         let (project, mut problems) = from_toml(project, |line| Origin::Project(".squad/config.toml".to_owned(), line));
