@@ -247,7 +247,7 @@ pub(crate) fn git_folders(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// The nearest work tree around a folder, and its git directory.
-fn nearest_git(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+pub(crate) fn nearest_git(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     // A relative path ends in an empty one, which is wherever the process runs.
     let mut folders = directory.ancestors().filter(|folder| !folder.as_os_str().is_empty());
     folders.find_map(|folder| Some((folder.to_owned(), git_dir_at(folder)?)))

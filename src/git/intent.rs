@@ -28,6 +28,9 @@ use crate::env::lock::{self, Holder};
 use crate::model::{ChangeKind, to_json};
 use crate::program::PROCESS_MARK;
 
+/// In a work tree's git directory.
+const FOLDER: &str = "squad";
+
 /// The format that this version writes, and the newest it reads. In format 1, a kind was the command's text.
 const FORMAT: u32 = 2;
 
@@ -202,6 +205,15 @@ impl Version {
     }
 }
 
+fn intent_path(git_dir: &Path) -> PathBuf {
+    git_dir.join(FOLDER).join("intent")
+}
+
+/// Whether a command may have begun a change of the work tree with this git directory.
+pub(crate) fn may_be_begun(git_dir: &Path) -> bool {
+    fs::symlink_metadata(intent_path(git_dir)).is_ok()
+}
+
 /// A random token for unique file names.
 fn token() -> String {
     format!("{:016x}", std::hash::RandomState::new().build_hasher().finish())
@@ -210,11 +222,11 @@ fn token() -> String {
 impl Repository {
     /// The folder that commands of this work tree share.
     pub(super) fn state_folder(&self) -> PathBuf {
-        self.git_dir().join("squad")
+        self.git_dir().join(FOLDER)
     }
 
     pub(super) fn intent_path(&self) -> PathBuf {
-        self.state_folder().join("intent")
+        intent_path(self.git_dir())
     }
 
     /// Waits until no other squad changes this work tree. If a process dies, the kernel releases its lock.

@@ -101,7 +101,7 @@ pub(crate) use self::{
     error::Error,
     foreign::ForeignRepository,
     history::{Blame, unquoted},
-    intent::InterruptedCommand,
+    intent::{InterruptedCommand, may_be_begun},
     kept_file::previous,
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     listing::Submodule,

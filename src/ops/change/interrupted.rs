@@ -4,13 +4,18 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{InterruptedCommand, Recovered, Repository};
+use crate::git::{InterruptedCommand, Recovered, Repository, may_be_begun};
 use crate::model::ChangeKind;
 use crate::ops::ledger::undone;
 use crate::ops::team::workspace::git_environment;
+use crate::program::nearest_git;
 
 /// The interrupted change of the work tree that contains `directory`.
 pub(crate) fn find(env: &Env, directory: &Path) -> Result<Option<InterruptedCommand>, Failure> {
+    // Every command asks, and opens no repository for it.
+    if nearest_git(directory).is_some_and(|(_, git_dir)| !may_be_begun(&git_dir)) {
+        return Ok(None);
+    }
     repository(env, directory).map_or(Ok(None), |repository| Ok(repository.begun()?))
 }
 
