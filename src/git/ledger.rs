@@ -195,7 +195,10 @@ impl<'a> Ledger<'a> {
         references.announce(&[(reference.to_owned(), Some(new.to_string()))]);
         let moved = references.advance(reference, (old, new), &draft, durability)?;
         lock.clear()?;
-        self.tidy(&lock);
+        // The next append tidies up, too.
+        if durability == Durability::Now {
+            self.tidy(&lock);
+        }
         Ok(moved)
     }
 
