@@ -22,9 +22,10 @@ const MAX_FOLDERS: usize = 5_000;
 /// The coarsest resolution of a file system's clock (FAT's), and how much the clocks of two file systems may differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
-/// At most so many threads look at the files of a large team, each at no fewer than so many.
+/// At most so many threads look at the files of a large team.
 const LOOKERS: usize = 4;
-const FEW_PATHS: usize = 1_000;
+/// So many files are looked at in one go.
+const PART: usize = 1_000;
 /// The team folder itself, among the paths in it.
 const ROOT: &str = ".";
 
@@ -80,12 +81,16 @@ impl Fingerprint {
     /// Whether the folder is unchanged.
     pub(super) fn matches(&self, folder: &TeamFolder) -> bool {
         let stamps = || {
-            let opened = OpenFolder::new(&folder.path)?;
-            look(&self.paths.split_terminator('\n').collect::<Vec<_>>(), |path| opened.stamp(path))
+            let paths: Vec<&str> = self.paths.split_terminator('\n').collect();
+            let hashes = look(&paths.chunks(PART).collect::<Vec<_>>(), |paths| {
+                let mut places = Places::new(&folder.path);
+                hash(paths.iter().map(|path| places.stamp(path)))
+            });
+            Some(combined(&hashes?))
         };
         self.newest < self.at.saturating_sub(CLOCK_TOLERANCE)
             && others(folder) == self.others
-            && stamps().is_some_and(|stamps| hash(&stamps) == self.stamps)
+            && stamps().is_some_and(|stamps| stamps == self.stamps)
     }
 }
 
@@ -126,7 +131,9 @@ impl Folders {
         }
         let paths = self.seen.keys().map(|path| format!("{path}\n")).collect();
         let stamps: Vec<Stamp> = self.seen.into_values().collect();
-        Some(Fingerprint { at: self.at, newest, paths, stamps: hash(&stamps), others: self.others })
+        let hashes = stamps.chunks(PART).map(|stamps| hash(stamps.iter().copied().map(Some)));
+        let stamps = combined(&hashes.collect::<Option<Vec<_>>>()?);
+        Some(Fingerprint { at: self.at, newest, paths, stamps, others: self.others })
     }
 }
 
@@ -136,7 +143,7 @@ fn look<T: Sync, S: Send>(items: &[T], see: impl Fn(&T) -> Option<S> + Sync) -> 
     let see_all = |part: &[T]| part.iter().map(&see).collect::<Option<Vec<S>>>();
     let see_all = &see_all;
     let lookers = thread::available_parallelism().map_or(1, NonZero::get).min(LOOKERS);
-    let mut parts = items.chunks(items.len().div_ceil(lookers).max(FEW_PATHS));
+    let mut parts = items.chunks(items.len().div_ceil(lookers).max(1));
     let first = parts.next().unwrap_or_default();
     thread::scope(|scope| {
         let others: Vec<_> =
@@ -150,14 +157,21 @@ fn look<T: Sync, S: Send>(items: &[T], see: impl Fn(&T) -> Option<S> + Sync) -> 
     })
 }
 
-fn hash(stamps: &[Stamp]) -> String {
-    let mut bytes = Vec::new();
-    for Stamp { is_folder, size, modified, changed, inode } in stamps {
-        let of = |time: &Duration| [time.as_secs(), time.subsec_nanos().into()];
+/// `None`: one of them is.
+fn hash(stamps: impl Iterator<Item = Option<Stamp>>) -> Option<blake3::Hash> {
+    let mut bytes = Vec::with_capacity(PART * 7 * size_of::<u64>());
+    for stamp in stamps {
+        let Stamp { is_folder, size, modified, changed, inode } = stamp?;
+        let of = |time: Duration| [time.as_secs(), time.subsec_nanos().into()];
         let ([modified, part], [changed, other]) = (of(modified), of(changed));
-        let numbers = [u64::from(*is_folder), *size, modified, part, changed, other, *inode];
-        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        let numbers = [u64::from(is_folder), size, modified, part, changed, other, inode];
+        bytes.extend_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
     }
+    Some(blake3::hash(&bytes))
+}
+
+fn combined(hashes: &[blake3::Hash]) -> String {
+    let bytes: Vec<u8> = hashes.iter().flat_map(|hash| *hash.as_bytes()).collect();
     blake3::hash(&bytes).to_hex().to_string()
 }
 
@@ -222,33 +236,38 @@ fn others(folder: &TeamFolder) -> BTreeMap<String, bool> {
     others.map(|name| ((*name).to_owned(), own.join(name).is_dir())).into_map()
 }
 
-/// A folder below which many paths are looked up: from its handle, without making a whole path of each.
-struct OpenFolder {
+/// Paths below a folder, in their order. The system finds a name faster in an open folder than by its whole path.
+struct Places<'r> {
+    root: &'r Path,
+    /// The folder of the last path that was in one.
     #[cfg(unix)]
-    handle: fs::File,
-    #[cfg(not(unix))]
-    path: PathBuf,
+    open: Option<(&'r str, fs::File)>,
 }
 
 #[cfg(unix)]
-impl OpenFolder {
-    fn new(path: &Path) -> Option<Self> {
-        Some(Self { handle: fs::File::open(path).ok()? })
+impl<'r> Places<'r> {
+    fn new(root: &'r Path) -> Self {
+        Self { root, open: None }
     }
 
-    fn stamp(&self, path: &str) -> Option<Stamp> {
-        Stamp::of(&rustix::fs::statat(&self.handle, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?)
+    fn stamp(&mut self, path: &'r str) -> Option<Stamp> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or((ROOT, path));
+        if self.open.as_ref().is_none_or(|(open, _)| *open != folder) {
+            self.open = Some((folder, fs::File::open(self.root.join(folder)).ok()?));
+        }
+        let (_, open) = self.open.as_ref()?;
+        Stamp::of(&rustix::fs::statat(open, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?)
     }
 }
 
 #[cfg(not(unix))]
-impl OpenFolder {
-    fn new(path: &Path) -> Option<Self> {
-        Some(Self { path: path.to_owned() })
+impl<'r> Places<'r> {
+    fn new(root: &'r Path) -> Self {
+        Self { root }
     }
 
-    fn stamp(&self, path: &str) -> Option<Stamp> {
-        Stamp::at(&self.path.join(path)).ok()?
+    fn stamp(&mut self, path: &'r str) -> Option<Stamp> {
+        Stamp::at(&self.root.join(path)).ok()?
     }
 }
 
@@ -309,13 +328,13 @@ fn since_epoch(time: SystemTime) -> Duration {
 mod tests {
     use super::*;
 
-    /// Sizes around those at which another thread looks × what is missing.
+    /// Numbers around those of the threads that look × what is missing.
     #[test]
     fn all_are_seen_in_order_or_none() {
-        for count in [0, 1, FEW_PATHS - 1, FEW_PATHS, FEW_PATHS + 1, 3 * FEW_PATHS, LOOKERS * FEW_PATHS + 1, 10_007] {
+        for count in (0..3 * LOOKERS).chain([1_000]) {
             let items: Vec<usize> = (0..count).collect();
             assert_eq!(look(&items, |item| Some(*item)).as_ref(), Some(&items), "{count}");
-            for other in items.iter().step_by(499).chain(items.last()) {
+            for other in items.iter().step_by(1 + count / 20).chain(items.last()) {
                 assert_eq!(look(&items, |item| (item != other).then_some(())), None, "{other} of {count}");
             }
         }
