@@ -86,7 +86,11 @@ fn said(ui: &mut Ui, adopted: &Changed<Adopted>, args: &Args) {
     said_triage(ui, adopted, is_shown);
     let count = plural(report.files.len(), "file");
     match is_shown {
-        true => ui.say(&format!("{count} would change.")),
+        true => {
+            ui.say(&format!("{count} would change."));
+            let command = if args.roles { "squad adopt --roles" } else { "squad adopt" };
+            ui.hint(&format!("`{command}` changes them, in one commit; `{command} --diff` shows how"));
+        }
         false => ui.say(&format!("Adopted the team: {count}{}.", change::outcome(report))),
     }
     if report.commit.is_some() {

@@ -44,8 +44,14 @@ impl Args {
             ui.value(&serde_json::json!({ "hosts": reports }));
         } else {
             ui.texts(&listed(&reports));
+            if let Some(first) = reports.first().filter(|_| !self.check) {
+                ui.hint(&format!(
+                    "`squad hosts --check` tries them; `squad orchestrate --on {} \"…\"` works there",
+                    first.name
+                ));
+            }
             if reports.is_empty() {
-                ui.notice("no other machine is configured");
+                ui.notice("No other machine is configured: agents work on this one.");
                 ui.hint("squad config set --user hosts.build1.launch '[\"ssh\", \"build1\", \"--\", \"squad\", \"worker\"]'");
             }
         }
@@ -63,7 +69,15 @@ fn listed(reports: &[HostReport]) -> Vec<Text> {
         };
         let line = line.with(LineStyle::Strong, &report.name).filled(2 + width).plain("  ").hanging();
         match &report.problem {
-            Some(problem) => line.plain(problem),
+            // The line begins with its name.
+            Some(problem) => {
+                let why = problem.strip_prefix(&format!("host {}: ", report.name)).unwrap_or(problem);
+                line.with(LineStyle::Bad, "unreachable").plain(&format!(": {why}"))
+            }
+            None if report.reachable == Some(true) => {
+                let line = line.with(LineStyle::Good, "ready").plain(&format!(": {}", offer(report).join(", ")));
+                line.with(LineStyle::Faint, &format!("   {}", aside(report)))
+            }
             None => line.plain(&offer(report).join(", ")).with(LineStyle::Faint, &format!("   {}", aside(report))),
         }
     };

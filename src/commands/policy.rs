@@ -2,14 +2,17 @@ use clap::Subcommand;
 
 use super::{Context, Ended, TierName};
 use crate::error::Failure;
-use crate::model::{Slug, Tier, printable, printable_line};
+use crate::model::{Slug, Tier, printable_line};
 use crate::ops::Project;
 use crate::ops::team::config::{ConfigFile, Place};
 use crate::ops::team::members::named_agents;
 use crate::ops::team::policy::{Judged, Kind, judge};
 use crate::policy::Permissions;
 use crate::settings::Layer;
-use crate::ui::FAINT;
+use crate::view::{LineStyle, Mark, Text};
+
+/// The column in which what a line says begins.
+const VALUE: usize = 13;
 
 /// Show the rules on what agents may do, and try them
 ///
@@ -128,14 +131,17 @@ fn list(context: &mut Context<'_>, project: &Project) {
     if rules.is_empty() && kept.is_empty() {
         return ui.say("No rules: what agents may do is for each run's --permissions to decide. `squad help policy` shows how to write one.");
     }
-    for rule in rules {
-        let source = ui.out_paint(FAINT, &format!("({})", printable_line(&rule.origin.to_string())));
-        ui.data(&format!("{} = {}  {source}", printable_line(&rule.name), printable_line(&rule.patterns.join(", "))));
-    }
-    for rule in kept {
-        let source = ui.out_paint(FAINT, "(you allowed it for later runs too)");
-        ui.data(&format!("{}  {source}", printable_line(&rule)));
-    }
+    let of_files = rules.into_iter().map(|rule| {
+        let line =
+            Text::unmarked().with(LineStyle::Strong, &rule.name).plain(&format!(" = {}", rule.patterns.join(", ")));
+        line.with(LineStyle::Faint, &format!("  ({})", rule.origin))
+    });
+    let kept = kept.into_iter().map(|rule| {
+        let line = Text::unmarked().with(LineStyle::Strong, &rule);
+        line.with(LineStyle::Faint, "  (you allowed it for later runs too)")
+    });
+    let lines: Vec<Text> = of_files.chain(kept).collect();
+    ui.texts(&lines);
 }
 
 fn show(context: &mut Context<'_>, judged: &Judged) {
@@ -144,20 +150,35 @@ fn show(context: &mut Context<'_>, judged: &Judged) {
         return ui.value(judged);
     }
     let Judged { what, kind, commands, path, agent, tier, permissions, answer, rule, source } = judged;
-    let by = match (rule, source) {
-        (Some(rule), Some(source)) => format!("{} ({})", printable_line(rule), printable_line(source)),
-        _ => "no rule".to_owned(),
+    let (style, mark) = match *answer {
+        "allow" => (LineStyle::Good, Mark::Good),
+        "deny" => (LineStyle::Bad, Mark::Bad),
+        _ => (LineStyle::Warning, Mark::Attention),
     };
-    ui.data(&format!("{answer}  {}", printable(what)));
-    ui.data(&format!("  {by}"));
-    for words in commands {
-        let words: Vec<String> = words.iter().map(|word| format!("`{}`", printable_line(word))).collect();
-        ui.data(&format!("  command {}", words.join(" ")));
+    let head = Text::marked(style, mark).with(style, answer).plain("  ").hanging().plain(what);
+    let field =
+        |name: &str, value: &str| Text::unmarked().with(LineStyle::Faint, name).filled(VALUE).hanging().plain(value);
+    let by = match (rule, source) {
+        (Some(rule), Some(source)) => format!("{rule} ({source})"),
+        _ => format!("none is about it, so --permissions {permissions} decides"),
+    };
+    let mut lines = vec![head, field("rule", &by)];
+    // One that is written as it is run says nothing new.
+    if commands.len() > 1 || commands.first().is_some_and(|words| words.join(" ") != *what) {
+        for words in commands {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            lines.push(field("command", &words.join(" ")));
+        }
     }
     if *kind == "path" {
-        let path =
-            path.as_deref().map_or("outside of the project".to_owned(), |path| format!("`{}`", printable_line(path)));
-        ui.data(&format!("  path {path}"));
+        lines.push(field("path", path.as_deref().unwrap_or("outside of the project")));
     }
-    ui.data(&format!("  as a {kind}, for {agent}, tier {tier}, in a run with --permissions {permissions}"));
+    let article = if *kind == "address" { "an" } else { "a" };
+    let whom = match *agent == Slug::coordinator() {
+        true => "by the rules for everybody".to_owned(),
+        false => format!("for {agent}, tier {tier}"),
+    };
+    let whom = format!("{article} {kind}, {whom}, in a run with --permissions {permissions}");
+    lines.push(field("judged as", &whom));
+    ui.texts(&lines);
 }

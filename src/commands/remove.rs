@@ -1,9 +1,13 @@
 use super::change::short;
 use super::{Context, Ended};
-use crate::model::{list, plural, printable_line};
+use crate::model::{list, plural};
 use crate::ops::change::WriteMode;
 use crate::ops::overview::remove::{self, Options, Removal};
 use crate::ui::Ui;
+use crate::view::{LineStyle, Text};
+
+/// A run has several of these, which say nothing to people.
+const SNAPSHOTS: &str = "refs/squad/runs/";
 
 /// Take squad out of this repository
 ///
@@ -47,14 +51,21 @@ fn show(ui: &mut Ui, removal: &Removal, dry_run: bool, is_team_wanted: bool) {
         ("folder", &removal.folders),
         ("file", &removal.team),
     ];
+    let line = |kind: &str, text: &str| Text::default().with(LineStyle::Faint, kind).filled(9).hanging().plain(text);
+    let mut lines = Vec::new();
     for (kind, names) in groups {
-        for name in names {
-            ui.data(&printable_line(&format!("{kind:<8} {name}")));
+        let (snapshots, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.starts_with(SNAPSHOTS));
+        for name in others {
+            lines.push(line(kind, name));
+        }
+        if !snapshots.is_empty() {
+            let count = plural(snapshots.len(), "snapshot");
+            let text = format!("{SNAPSHOTS}  ({count} of the work tree, from before and after runs)");
+            lines.push(line(kind, &text));
         }
     }
-    for file in &removal.skipped {
-        ui.data(&printable_line(&format!("left     {}  ({})", file.path, file.why)));
-    }
+    lines.extend(removal.skipped.iter().map(|file| line("left", &format!("{}  ({})", file.path, file.why))));
+    ui.texts(&lines);
     if dry_run && !removal.unshared.is_empty() {
         ui.warning(&format!("no remote has {}", list(&removal.unshared)));
         ui.hint("`squad sync` shares the ledger, never rescues; only --force removes what no remote has");

@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Also delete the old objects from git's object database
     ///
     /// Deletes only objects that nothing else refers to. On its own, --prune completes an earlier scrub.
-    #[arg(long, required_unless_present = "search", conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with = "dry_run")]
     prune: bool,
     /// Show what would be removed and change nothing
     #[arg(long, short = 'n')]
@@ -54,6 +54,12 @@ impl Args {
             (false, Some(kind)) => Some(Search::Kind(kind.clone())),
             (false, None) => self.rescan.then_some(Search::Everything),
         };
+        if search.is_none() && !self.prune {
+            return Err(Failure::usage("`squad scrub` needs what to remove").hint(
+                "--value-stdin asks for the value, --kind github-token and --rescan look for what looks like one, and \
+                 --prune completes an earlier scrub",
+            ));
+        }
         let mut scrubbed = None;
         if let Some(search) = &search {
             let found = scrub::scrub(env, directory, search, true)?;

@@ -1,10 +1,17 @@
+use std::collections::BTreeSet;
+
 use super::{Context, Ended};
-use crate::model::{Verdict, first_line, printable};
+use crate::env::Clock;
+use crate::model::{DecisionId, IntoSet, Verdict, first_line};
 use crate::ops::Project;
 use crate::ops::ledger::contents::Authors;
 use crate::ops::overview::why::{self, Answer, Origin, Review};
 use crate::settings::Layer;
-use crate::ui::{FAINT, STRONG, Ui};
+use crate::ui::Ui;
+use crate::view::{LineStyle, Mark, Text, mark_of};
+
+/// The column in which what a line says begins.
+const VALUE: usize = 12;
 
 /// Show where a line, a file, a decision or a note comes from
 ///
@@ -37,13 +44,13 @@ impl Args {
         if context.ui.json() {
             context.value(&answer);
         } else {
-            show(&mut context.ui, &answer);
+            show(&mut context.ui, &answer, &context.env.clock);
         }
         Ok(u8::from(answer.unknown.is_some()))
     }
 }
 
-fn show(ui: &mut Ui, answer: &Answer) {
+fn show(ui: &mut Ui, answer: &Answer, clock: &Clock) {
     let place = match (&answer.path, answer.line) {
         (Some(path), Some(line)) => format!("{path}:{line}"),
         (Some(path), None) => path.clone(),
@@ -55,79 +62,126 @@ fn show(ui: &mut Ui, answer: &Answer) {
         false => answer.text.as_deref(),
     };
     let text = text.map(|text| format!("  {}", first_line(text, 100)));
-    let heading = ui.out_paint(STRONG, &printable(&place));
-    ui.data(format!("{heading}{}", printable(&text.unwrap_or_default())).trim());
-    let mut field = |name: &str, value: &str| {
-        let name = ui.out_paint(FAINT, &format!("  {name:<9}"));
-        ui.data(&format!("{name} {}", printable(value)));
-    };
+    let heading = Text::default().with(LineStyle::Strong, &place).plain(&text.unwrap_or_default());
+    // A line of code is not prose.
+    let heading = if ui.output_is_terminal() { heading.cut(ui.out_columns()) } else { heading };
+    if heading.width() > 0 {
+        ui.texts(&[heading]);
+    }
+    let lines: Vec<Text> = [about(answer), committed(answer, clock), origins(answer, clock), rest(answer)].concat();
+    ui.texts(&lines);
+}
+
+fn field(start: Text, name: &str, value: &str) -> Text {
+    start.with(LineStyle::Faint, name).filled(VALUE).hanging().plain(value)
+}
+
+fn plain(name: &str, value: &str) -> Text {
+    field(Text::unmarked(), name, value)
+}
+
+/// What the decision or note itself says.
+fn about(answer: &Answer) -> Vec<Text> {
+    let mut lines = Vec::new();
     if let Some(decision) = &answer.decision {
         let name = answer.note.as_ref().map_or("decision", |note| note.kind.word());
-        field(name, &format!("{} {}", decision.id, decision.title));
+        lines.push(decided(name, &decision.id, &decision.title));
     }
     if let Some((note, decision)) = answer.note.as_ref().zip(answer.decision.as_ref()) {
         let by = decision.by.as_deref().unwrap_or("nobody named");
         let day = decision.date.as_deref().and_then(|date| date.get(..10)).unwrap_or("an unknown day");
-        field("project", &format!("{}, by {by}, {day}", note.project.as_deref().unwrap_or("unknown")));
-        note.evidence.iter().for_each(|evidence| field("evidence", evidence));
+        lines.push(plain("project", &format!("{}, by {by}, {day}", note.project.as_deref().unwrap_or("unknown"))));
+        lines.extend(note.evidence.iter().map(|evidence| plain("evidence", evidence)));
     }
     if let (Some(link), Some(decision)) = (&answer.link, &answer.decision) {
-        field("link", &format!("{}, {} at {}, {}", link.name, link.git, link.short_commit(), link.path));
+        lines.push(plain("link", &format!("{}, {} at {}, {}", link.name, link.git, link.short_commit(), link.path)));
         if let Some(run) = &decision.run {
-            field("run", &format!("{run}; `squad why {}` in that project shows it", decision.id));
+            lines.push(plain("run", &format!("{run}; `squad why {}` in that project shows it", decision.id)));
         }
     }
-    if let Some(commit) = &answer.commit {
-        let short = commit.id.get(..10).unwrap_or(&commit.id);
-        let day = commit.at.strftime("%Y-%m-%d");
-        let name = if answer.absent { "removed" } else { "commit" };
-        field(name, &format!("{short} {} ({}, {day})", first_line(&commit.subject, 60), commit.author));
-    }
-    for checkpoint in answer.commit.iter().flat_map(|commit| &commit.checkpoints) {
-        let (key, value) = checkpoint.split_once(':').unwrap_or((checkpoint, ""));
-        field(key, value.trim());
-    }
-    for origin in &answer.origins {
-        show_origin(&mut field, origin);
-    }
-    if let Some(reason) = &answer.unknown {
-        field("unknown", reason);
-    }
-    if let Some(review) = &answer.review {
-        field("review", &verdict_of(review));
-    }
-    for decision in &answer.in_scope {
-        field("in scope", &format!("{} {}", decision.id, decision.title));
-    }
+    lines
 }
 
-fn show_origin(field: &mut impl FnMut(&str, &str), origin: &Origin) {
+fn committed(answer: &Answer, clock: &Clock) -> Vec<Text> {
+    let Some(commit) = &answer.commit else { return Vec::new() };
+    let short = commit.id.get(..10).unwrap_or(&commit.id);
+    let name = if answer.absent { "removed" } else { "commit" };
+    let subject = first_line(&commit.subject, 60);
+    let head = plain(name, &format!("{short} {subject} ({}, {})", commit.author, clock.day(commit.at)));
+    let checkpoints = commit.checkpoints.iter().map(|checkpoint| {
+        let (key, value) = checkpoint.split_once(':').unwrap_or((checkpoint, ""));
+        plain(key, value.trim())
+    });
+    std::iter::once(head).chain(checkpoints).collect()
+}
+
+/// The runs, each once, with all who wrote it there.
+fn origins(answer: &Answer, clock: &Clock) -> Vec<Text> {
+    let mut lines = Vec::new();
+    let mut push = |line: Text| {
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    };
+    let mut told: BTreeSet<&str> = answer.decision.iter().map(|decision| decision.id.as_str()).into_set();
+    for of_run in answer.origins.chunk_by(|origin, next| origin.run == next.run) {
+        of_run.iter().for_each(|origin| push(author(origin, clock)));
+        if let Some(task) = of_run.iter().find_map(|origin| origin.task.as_ref()) {
+            push(plain("task", &first_line(task, 100)));
+        }
+        of_run.iter().filter_map(|origin| origin.review.as_ref()).for_each(|review| push(reviewed(review)));
+        if let Some(check) = of_run.iter().find_map(|origin| origin.check.as_ref()) {
+            push(plain("checked", check));
+        }
+        if of_run.iter().any(|origin| origin.is_review_outdated) {
+            push(marked(
+                LineStyle::Warning,
+                Mark::Attention,
+                "review",
+                "of earlier content: the file has changed since",
+            ));
+        }
+        for decision in of_run.iter().flat_map(|origin| &origin.decisions) {
+            if told.insert(decision.id.as_str()) {
+                push(decided("decided", &decision.id, &decision.title));
+            }
+        }
+    }
+    if let Some(newest) = answer.origins.first() {
+        push(plain("next", &format!("squad log {}   what happened there", newest.run.short())));
+    }
+    lines
+}
+
+fn author(origin: &Origin, clock: &Clock) -> Text {
+    let (mark, style) = origin.outcome.map_or((Mark::Neutral, LineStyle::Faint), mark_of);
     let outcome = origin.outcome.map(|outcome| format!(", {outcome}")).unwrap_or_default();
     let by = if origin.by == Authors::default() { "nobody in particular".to_owned() } else { origin.by.to_string() };
-    field("agent", &format!("{by}, in run {}{outcome}", origin.run));
-    if let Some(task) = &origin.task {
-        field("task", &first_line(task, 100));
-    }
-    if let Some(review) = &origin.review {
-        field("review", &verdict_of(review));
-    }
-    if let Some(check) = &origin.check {
-        field("checked", check);
-    }
-    if origin.is_review_outdated {
-        field("review", "of earlier content: the file has changed since");
-    }
-    for decision in &origin.decisions {
-        field("decided", &format!("{} {}", decision.id, decision.title));
-    }
+    let (run, day) = (origin.run.short(), clock.day(origin.at));
+    marked(style, mark, "agent", &format!("{by}, in run {run}, {day}{outcome}"))
 }
 
-fn verdict_of(review: &Review) -> String {
+fn rest(answer: &Answer) -> Vec<Text> {
+    let unknown = answer.unknown.iter().map(|reason| marked(LineStyle::Warning, Mark::Attention, "unknown", reason));
+    let review = answer.review.iter().map(reviewed);
+    let in_scope = answer.in_scope.iter().map(|decision| decided("in scope", &decision.id, &decision.title));
+    unknown.chain(review).chain(in_scope).collect()
+}
+
+fn marked(style: LineStyle, mark: Mark, name: &str, value: &str) -> Text {
+    field(Text::marked(style, mark), name, value)
+}
+
+fn decided(name: &str, id: &DecisionId, title: &str) -> Text {
+    marked(LineStyle::Strong, Mark::Decision, name, &format!("{} {title}", id.short()))
+}
+
+fn reviewed(review: &Review) -> Text {
     let reviewer = review.reviewer.as_ref().map_or("a reviewer", |reviewer| reviewer.as_str());
-    let verdict = match review.verdict {
-        Verdict::Approved => "approved",
-        Verdict::Rejected => "rejected",
-        Verdict::Unclear => "unclear",
+    let (style, mark, verdict) = match review.verdict {
+        Verdict::Approved => (LineStyle::Good, Mark::Good, "approved"),
+        Verdict::Rejected => (LineStyle::Bad, Mark::Bad, "rejected"),
+        Verdict::Unclear => (LineStyle::Warning, Mark::Attention, "unclear"),
     };
-    format!("{reviewer}: {verdict}")
+    marked(style, mark, "review", &format!("{reviewer}: {verdict}"))
 }

@@ -389,15 +389,19 @@ impl Repository {
     /// Deletes the snapshots of all runs that are not wanted, and returns their number. git gc, or pruning a scrub,
     /// removes the unreferenced objects.
     pub(crate) fn forget_snapshots(&self, is_wanted: impl Fn(&str) -> bool) -> Result<usize, Error> {
-        let references = self.references().list(FOLDER)?;
-        let run_of = |reference: &str| Some(reference.strip_prefix(FOLDER)?.split_once('/')?.0.to_owned());
-        let unwanted: Vec<String> =
-            references.into_iter().filter(|name| run_of(name).is_some_and(|run| !is_wanted(&run))).collect();
+        let unwanted = self.snapshots_without(is_wanted)?;
         if !unwanted.is_empty() {
             self.record_replaced(&self.squad_commits(&unwanted)?)?;
             self.delete_references(&unwanted)?;
         }
         Ok(unwanted.len())
+    }
+
+    /// The refs of the snapshots of all runs that are not wanted.
+    pub(crate) fn snapshots_without(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, Error> {
+        let references = self.references().list(FOLDER)?;
+        let run_of = |reference: &str| Some(reference.strip_prefix(FOLDER)?.split_once('/')?.0.to_owned());
+        Ok(references.into_iter().filter(|name| run_of(name).is_some_and(|run| !is_wanted(&run))).collect())
     }
 
     /// The commits of these snapshots that squad made. A snapshot of a clean work tree is the user's own commit.

@@ -99,6 +99,11 @@ impl DecisionId {
         &self.0
     }
 
+    /// As much of it as people read; commands take it.
+    pub(crate) fn short(&self) -> &str {
+        self.0.get(..6).unwrap_or(&self.0)
+    }
+
     /// A placeholder until the decision is recorded and gets its id.
     pub(crate) fn unrecorded() -> Self {
         Self("unrecorded".to_owned())

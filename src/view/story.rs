@@ -245,8 +245,7 @@ impl Story {
             }
             EventKind::DecisionLogged { decision, .. } => {
                 self.flush(agent, lines);
-                let id = decision.id.as_str();
-                let text = format!("decision {}: {}", id.get(..6).unwrap_or(id), decision.title);
+                let text = format!("decision {}: {}", decision.id.short(), decision.title);
                 lines.push(self.line(at, Some((Mark::Decision, LineStyle::Strong)), name, &text));
             }
             EventKind::ReviewVerdict { verdict, text, authors, .. } => {

@@ -569,7 +569,7 @@ fn role_files_become_a_team_if_there_is_none() {
     let adopted = repo.squad(&["adopt"]);
     let commit = repo.git(&["rev-parse", "--short=10", "HEAD"]);
     expect![[r#"
-        Read 3 agents, 0 other members, 3 routing rules and 0 decisions.
+        Read 3 agents and 3 routing rules.
         added    .squad/agents/code-reviewer/charter.md
         added    .squad/agents/file-scout/charter.md
         added    .squad/agents/test-writer/charter.md

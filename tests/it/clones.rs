@@ -185,8 +185,11 @@ fn what_a_branch_of_its_own_lacks_is_named_and_can_follow() {
     let says = format!("is merged already, on the branch squad/{run}, without the work of bob");
     assert!(again.code == 2 && again.err.contains(&says), "{again}");
     assert!(repo.squad(&["status"]).out.contains("not merged"));
-    let gc = repo.squad(&["gc"]);
-    assert!(gc.out.contains(&format!("some work of run {run} is on no branch: `squad merge {run}` brings it")), "{gc}");
+    let (gc, short) = (repo.squad(&["gc"]), run.rsplit('-').next().expect("an id"));
+    assert!(
+        gc.out.contains(&format!("some work of run {short} is on no branch: `squad merge {short}` brings it")),
+        "{gc}"
+    );
     repo.git(&["checkout", "-q", "notes.txt"]);
     repo.git(&["merge", "-q", &format!("squad/{run}")]);
     let rest = merge();
@@ -258,6 +261,7 @@ fn a_second_merge_takes_what_the_first_had_to_leave() {
     let merges = repo.squad(&["log", run, "--json"]).out.matches("\"run.merged\"").count();
     assert_eq!(merges, 2);
     // The clone of ada, who changed something, holds nothing that no commit has.
+    assert!(repo.squad(&["gc", "--dry-run"]).out.contains("1 clone of ended runs would be removed"));
     assert!(repo.squad(&["gc"]).out.contains("1 clone of ended runs removed"));
     repo.assert_sound();
 }

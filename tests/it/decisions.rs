@@ -19,7 +19,7 @@ fn a_decision_is_added_listed_and_shown() {
     "#]]
     .assert_eq(&added.to_string());
     expect![[r#"
-        000000000001  2026-01-05  in force    Ann           Money is integer cents
+          000000  2026-01-05  in force  Ann  Money is integer cents
         --- stderr
 
         1 decision: 1 in force
@@ -85,7 +85,10 @@ fn states_follow_the_branch() {
     let first = id(&repo.squad(&["decisions", "add", "First"]).out);
     let state = |wanted: &str| {
         let list = repo.squad(&["decisions", "list"]).out;
-        assert!(list.lines().any(|line| line.starts_with(&first) && line.contains(wanted)), "{wanted}: {list}");
+        assert!(
+            list.lines().any(|line| line[2..].starts_with(&first[..6]) && line.contains(wanted)),
+            "{wanted}: {list}"
+        );
     };
     state("in force");
     repo.git(&["checkout", "--quiet", "main"]);

@@ -43,16 +43,22 @@ impl Stored {
         self.repo.write(&format!("{HOME}/session-state/.session-operation-locks/{session}.lock"), "");
     }
 
-    /// Clears, and returns how many went and how many bytes they had.
+    /// Clears, and returns how many went and how many bytes they had: as many as a dry run says, which clears none.
     fn gc(&self) -> (u64, u64) {
-        let output = self.repo.squad(&["gc", "--json"]);
-        let value: Value = serde_json::from_str(&output.out).expect("JSON");
-        let number = |name: &str| value[name].as_u64().expect("a number");
-        (number("sessions"), number("session_bytes"))
+        let cleared = |options: &[&str]| {
+            let output = self.repo.squad(&[&["gc", "--json"], options].concat());
+            let value: Value = serde_json::from_str(&output.out).expect("JSON");
+            let number = |name: &str| value[name].as_u64().expect("a number");
+            (number("sessions"), number("session_bytes"))
+        };
+        let (before, would) = (self.left(), cleared(&["--dry-run"]));
+        assert_eq!(self.left(), before);
+        assert_eq!(cleared(&[]), would);
+        would
     }
 
     fn left(&self) -> Vec<String> {
-        let names = fs::read_dir(self.path("")).expect("a folder").flatten();
+        let names = fs::read_dir(self.path("")).into_iter().flatten().flatten();
         let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
@@ -88,7 +94,7 @@ fn sessions_of_runs_that_are_over_go_by_age_and_by_size() {
     assert_eq!((locks, stored.gc()), (4, (0, 0)));
     stored.add(&format!("squad-old-{run}"), 2_500_000, 4);
     let output = stored.repo.squad(&["gc"]);
-    assert!(output.out.starts_with("1 stored session removed (2.5 MB)\n"), "{output}");
+    assert!(output.out.starts_with("✓ 1 stored session removed (2.5 MB)\n"), "{output}");
 }
 
 /// A limit that is no size is said where it would hold, and the built-in one does.
@@ -158,6 +164,8 @@ fn caches_go_by_age_and_by_size() {
     assert_eq!(bytes / mib, 3 * 1024 + 103, "{status}");
     let shown = stored.repo.squad(&["status"]);
     assert!(shown.out.contains("leftovers  3329.2 MB of sessions, output and caches"), "{shown}");
+    let would = stored.repo.squad(&["gc", "--dry-run"]);
+    assert!(would.out.contains("3 old folders of sandboxes would be removed (107.0 MB)\n"), "{would}");
     let output = stored.repo.squad(&["gc"]);
     assert!(output.out.contains("3 old folders of sandboxes removed (107.0 MB)\n"), "{output}");
     for (name, .., what) in caches {

@@ -213,16 +213,21 @@ fn a_commit_that_only_a_snapshot_leads_to_is_an_only_copy() {
 fn people_are_told_what_stays_and_what_goes() {
     let repo = after_a_loss(15);
     let kept = repo.squad(&["gc"]);
-    assert!(kept.out.contains("kept: 1 only copy\n  refs/squad/runs/"), "{kept}");
+    assert!(kept.out.contains("kept: 1 only copy\n    refs/squad/runs/"), "{kept}");
     assert!(kept.err.contains("`squad gc --force` removes these snapshots"), "{kept}");
+    let (before, would) = (snapshots(&repo), repo.squad(&["gc", "--force", "--dry-run"]));
+    assert!(would.out.contains("would be removed with 1 only copy\n    refs/squad/runs/"), "{would}");
+    assert!(!before.is_empty() && snapshots(&repo) == before, "{would}");
     let forced = repo.squad(&["gc", "--force"]);
-    assert!(forced.out.contains("removed with 1 only copy\n  refs/squad/runs/"), "{forced}");
+    assert!(forced.out.contains("removed with 1 only copy\n    refs/squad/runs/"), "{forced}");
     assert!(forced.err.is_empty() && snapshots(&repo).is_empty(), "{forced}");
     // Two runs that destroyed nothing.
     for _ in 0..2 {
         assert_eq!(repo.squad(&["orchestrate", "--engine", "rehearsal", "-a", "ada", "x"]).code, 0);
     }
     repo.pass(15 * DAY);
+    let (before, would) = (snapshots(&repo), repo.squad(&["gc", "-n"]));
+    assert!(would.out.contains("of finished runs would be removed") && snapshots(&repo) == before, "{would}");
     let clean = repo.squad(&["gc"]);
     assert!(clean.out.contains("of finished runs removed") && !clean.out.contains("kept"), "{clean}");
     assert!(snapshots(&repo).is_empty());

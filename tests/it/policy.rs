@@ -126,8 +126,8 @@ fn a_test_says_what_a_run_does() {
     let output = repo.squad(&["policy", "test", "./src/../infra/a.txt", "--agent", "ada", "--permissions", "deny"]);
     assert_eq!(
         output.out,
-        "deny  ./src/../infra/a.txt\n  policy.writes.deny: infra/** (.squad/config.toml:2)\n  path `infra/a.txt`\n  \
-         as a path, for ada, tier standard, in a run with --permissions deny\n"
+        "✗ deny  ./src/../infra/a.txt\n  rule       policy.writes.deny: infra/** (.squad/config.toml:2)\n  \
+         path       infra/a.txt\n  judged as  a path, for ada, tier standard, in a run with --permissions deny\n"
     );
     let (_, value) = judged(&repo, &["sudo touch \"a b\" $X", "--agent", "ada", "--tier", "full"]);
     assert_eq!(value["commands"], serde_json::json!([["sudo", "touch", "a b", "?"]]));

@@ -312,7 +312,7 @@ fn what_is_kept_is_not_asked_again() {
     assert!(listed.contains("true 1") && listed.contains("find"), "{listed}");
     let own = repo.read("../home/config/squad/config.toml");
     let judged = |what: &str| repo.squad(&["policy", "test", what]).out;
-    assert!(judged("find b.txt").starts_with("allow") && judged("true 2").starts_with("ask"), "{own}");
+    assert!(judged("find b.txt").starts_with("✓ allow") && judged("true 2").starts_with("! ask"), "{own}");
     for (command, asks) in [("find b.txt", false), ("true 2", true)] {
         repo.write("../script.toml", &script(command));
         let mut person = Person::sits_down();
@@ -330,10 +330,10 @@ fn what_is_kept_is_not_asked_again() {
     // Another repository at this place has another id.
     let id = repo.read(".git/squad/project");
     repo.write(".git/squad/project", &"0".repeat(id.len()));
-    assert!(judged("find b.txt").starts_with("ask"), "{own}");
+    assert!(judged("find b.txt").starts_with("! ask"), "{own}");
     repo.write(".git/squad/project", &id);
     assert_eq!(repo.squad(&["policy", "remove", "find"]).code, 0);
-    assert!(judged("find b.txt").starts_with("ask"));
+    assert!(judged("find b.txt").starts_with("! ask"));
     assert_eq!(repo.squad(&["policy", "remove", "find"]).code, 2);
     assert_eq!(repo.squad(&["policy", "remove", "true 1"]).code, 0);
     assert_eq!(repo.read("../home/config/squad/config.toml").trim(), "[policy.kept]");

@@ -33,10 +33,11 @@ fn a_line_has_a_task_an_agent_and_a_review() {
     assert_eq!(output.code, 0, "{output}");
     expect![[r#"
         src/api.txt:2  Response::json(200, STATUS)
-          agent     ada, in run 20260105-090000-000001, completed
+        ✓ agent     ada, in run 000001, today, completed
           task      Rework the login
-          review    rex: approved
-          decided   00000000000b Errors are JSON
+        ✓ review    rex: approved
+        ◆ decided   000000 Errors are JSON
+          next      squad log 000001   what happened there
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["why", "src/api.txt:2"]).to_string());
@@ -52,19 +53,19 @@ fn a_line_has_a_task_an_agent_and_a_review() {
     let id = answer["origins"][0]["decisions"][0]["id"].as_str().expect("an id").to_owned();
     expect![[r#"
         .squad/decisions/2026/01/05-errors-are-json-00000000000b.md
-          decision  00000000000b Errors are JSON
-          agent     ada, in run 20260105-090000-000001, completed
+        ◆ decision  000000 Errors are JSON
+        ✓ agent     ada, in run 000001, today, completed
           task      Rework the login
-          review    rex: approved
-          decided   00000000000b Errors are JSON
+        ✓ review    rex: approved
+          next      squad log 000001   what happened there
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["why", &id[..10]]).to_string());
     expect![[r#"
         src/api.txt:3  }
-          commit    b86ce2fd95 squashed (Ann, 2026-01-05)
-          unknown   the line is too common to tell who wrote it; src/api.txt was written by ada in run 20260105-090000-000001
-          review    rex: approved
+          commit    cbc3cd700e squashed (Ann, today)
+        ! unknown   the line is too common to tell who wrote it; src/api.txt was written by ada in run 000001
+        ✓ review    rex: approved
         --- exit 1
     "#]]
     .assert_eq(&repo.squad(&["why", "src/api.txt:3"]).to_string());

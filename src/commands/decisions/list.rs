@@ -5,7 +5,7 @@ use crate::model::{self, DecisionState, Problem, Slug, plural, printable};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::review::concerns;
 use crate::ui::{STRONG, Ui};
-use crate::view::{LineStyle, Text};
+use crate::view::{LineStyle, Mark, Text};
 
 /// List every decision and its state
 ///
@@ -106,13 +106,18 @@ fn list(ui: &mut Ui, all: &[ListedDecision], is_partial: bool, example: &str) {
         ui.say("There are no decisions yet.");
         ui.hint(example);
     }
+    let by = |decision: &ListedDecision| decision.by.as_deref().map_or(1, |by| by.chars().count().min(12));
+    let by_width = all.iter().map(by).max().unwrap_or_default();
+    let state_width = all.iter().map(|decision| word(decision.state).0.len()).max().unwrap_or_default();
     for decision in all {
         let date = decision.date.as_deref().and_then(|date| date.get(..10)).unwrap_or("-");
         let by = decision.by.as_deref().unwrap_or("-");
         let (word, style) = word(decision.state);
-        let line = Text::default().with(LineStyle::Strong, &format!("{:<12}", decision.id.as_str()));
+        let is_elsewhere = matches!(decision.state, DecisionState::Unlanded | DecisionState::Elsewhere);
+        let start = if is_elsewhere { Text::marked(style, Mark::Attention) } else { Text::unmarked() };
+        let line = start.with(LineStyle::Strong, decision.id.short());
         let line = line.with(LineStyle::Faint, &format!("  {date:<10}")).plain("  ");
-        let line = line.with(style, &format!("{word:<10}")).plain(&format!("  {by:<12}  ")).hanging();
+        let line = line.with(style, &format!("{word:<state_width$}")).plain(&format!("  {by:<by_width$}  ")).hanging();
         ui.texts(&[line.plain(&decision.title)]);
     }
     if !all.is_empty() {

@@ -15,9 +15,10 @@ use crate::ui::{FAINT, STRONG, Ui};
 use crate::view::{Bar, Chart, LineStyle, Mark, PastRun, Screen, Text, chart_page, counted, mark_of, used};
 
 /// The columns before a run's message, and the fewest that are left for it.
-const MESSAGE: usize = 20;
-/// Columns of what a table of usage is about.
+const MESSAGE: usize = 12;
+/// Columns of what a table of usage is about, and the most that its rows share; names of models are longer.
 const LABEL: usize = 9;
+const NAMED: usize = 14;
 
 /// `all`: also those that only answered.
 pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], all: bool, clock: &Clock) {
@@ -94,6 +95,15 @@ fn size(run: &RunSummary) -> String {
     if run.lines == (0, 0) { String::new() } else { format!("+{added} -{removed}") }
 }
 
+/// What a row of a table of usage is about.
+fn named(table: &str, of: &str) -> String {
+    match RunId::parse(of).filter(|_| table == "run") {
+        Some(run) => run.short().to_owned(),
+        None if of.is_empty() => "unknown".to_owned(),
+        None => of.to_owned(),
+    }
+}
+
 /// Shows what was used: a table for each way to sum it up.
 pub(super) fn usage(ui: &mut Ui, sums: &UsageSums) {
     if ui.json() {
@@ -102,18 +112,20 @@ pub(super) fn usage(ui: &mut Ui, sums: &UsageSums) {
     let total = [Sum { of: "all".to_owned(), usage: sums.total.clone() }];
     let tables: [(&str, &[Sum]); 5] =
         [("total", &total), ("day", &sums.days), ("agent", &sums.agents), ("model", &sums.models), ("run", &sums.runs)];
-    let all = || tables.iter().flat_map(|(_, sums)| sums.iter());
-    let width = all().map(|sum| sum.of.chars().count()).max().unwrap_or_default();
-    for (name, sums) in tables {
+    let all = || tables.iter().flat_map(|(table, sums)| sums.iter().map(|sum| named(table, &sum.of).chars().count()));
+    let width = all().max().unwrap_or_default().min(NAMED);
+    for (table, sums) in tables {
         for (number, Sum { of, usage }) in sums.iter().enumerate() {
-            let name = if number == 0 { name } else { "" };
-            let of = if of.is_empty() { "unknown" } else { of };
-            let used = used(usage).unwrap_or_else(|| "no tokens known".to_owned());
+            let name = if number == 0 { table } else { "" };
+            let of = named(table, of);
+            // Where nothing is known of any, it is said once.
+            let none = (table == "total").then(|| "no tokens known".to_owned());
+            let used = used(usage).or(none).map(|used| format!("{used}; ")).unwrap_or_default();
             let counts = [(usage.turns, "message"), (usage.tool_calls, "tool call")];
             let counts = counts.map(|(count, noun)| plural(count as usize, noun)).join(", ");
             let line = Text::unmarked().with(LineStyle::Faint, name).filled(LABEL).hanging();
             let line = line.plain(&printable(&format!("{of:<width$}")));
-            ui.texts(&[line.plain(&format!("  {used}; {counts}, {}", model::clock(usage.worked() as u64)))]);
+            ui.texts(&[line.plain(&format!("  {used}{counts}, {}", model::clock(usage.worked() as u64)))]);
         }
     }
 }

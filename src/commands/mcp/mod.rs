@@ -152,6 +152,12 @@ impl Args {
         if let Some(address) = &self.http {
             return http::serve(context, Arc::new(server), address, &self.allow_host);
         }
+        if context.ui.input_is_terminal() {
+            context.ui.say("Serving MCP on standard input and output, as a client starts it; Ctrl-D ends it.");
+            context.ui.hint(
+                "`squad mcp --register CLIENT` adds it to a client's file; `squad mcp --check` shows what it offers",
+            );
+        }
         serve(context, Arc::new(server))
     }
 }

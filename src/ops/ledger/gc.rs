@@ -30,6 +30,8 @@ pub(crate) struct GcReport {
     /// Old runs whose snapshots hold what is nowhere else: they stay, or with `force` are deleted with it.
     pub(crate) only_copies: Vec<OnlyCopies>,
     pub(crate) force: bool,
+    /// Nothing was changed: what is counted would be removed.
+    pub(crate) dry_run: bool,
     /// Removed clones of ended runs.
     pub(crate) clones: usize,
     /// The size of these clones.
@@ -59,20 +61,29 @@ pub(crate) struct OnlyCopies {
 /// How long all snapshots of a run are kept: as long as it can be resumed.
 const KEPT: Duration = homes::RESUMABLE;
 
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Also delete old snapshots and clones that hold what is nowhere else.
+    pub(crate) force: bool,
+    pub(crate) dry_run: bool,
+}
+
 /// Packs loose objects, including the user's, as git's own maintenance does, and folds the ledger's packs into one.
 /// Deletes no object that is not in another pack. Clears session data of engines that is no longer useful.
-///
-/// `force`: deletes old snapshots that hold what is nowhere else, too.
-pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, Failure> {
+pub(crate) fn gc(env: &Env, directory: &Path, options: Options) -> Result<GcReport, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
-    lost::settle(env, &repository);
+    let Options { force, dry_run } = options;
+    if !dry_run {
+        lost::settle(env, &repository);
+    }
     let before = repository.extent()?;
     let local = repository.own_folder();
     let leases = lease::look(&local);
     let activity = env.damage.activity();
     activity.begin("looking for snapshots that may go");
-    let (snapshots, only_copies) = forget_snapshots(env, &repository, &leases, force)?;
-    for (_, path) in lease::repository_files(&local).filter(|(run, _)| leases.status(run) != "running") {
+    let (snapshots, only_copies) = forget_snapshots(env, &repository, &leases, options)?;
+    let is_over = |(run, _): &(RunId, _)| !dry_run && leases.status(run) != "running";
+    for (_, path) in lease::repository_files(&local).filter(is_over) {
         let _ = std::fs::remove_file(path);
     }
     let folder = team_folder(&repository, &real(directory), &work_dir);
@@ -80,12 +91,14 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
     activity.begin("removing what ended runs left");
     let unmerged = clones::unmerged(env, &repository);
-    let (clones, clone_bytes, clones_kept) = clones::clear(env, &repository, &leases, force);
-    let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT);
+    let (clones, clone_bytes, clones_kept) = clones::clear(env, &repository, &leases, force, dry_run);
+    let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT, dry_run);
     let (settings, problems) = team_settings(env, Workspace::find(env, directory).ok().as_ref());
-    let cleared = homes::clear(&local, &runs, settings.sessions.workspace_limit, env.clock.now().into());
-    activity.begin("packing the repository");
-    repository.pack()?;
+    let cleared = homes::clear(&local, &runs, settings.sessions.workspace_limit, env.clock.now().into(), dry_run);
+    if !dry_run {
+        activity.begin("packing the repository");
+        repository.pack()?;
+    }
     let (sessions, session_bytes, after) = (cleared.sessions, cleared.bytes, repository.extent()?);
     Ok(GcReport {
         problems,
@@ -94,6 +107,7 @@ pub(crate) fn gc(env: &Env, directory: &Path, force: bool) -> Result<GcReport, F
         snapshots,
         only_copies,
         force,
+        dry_run,
         clones,
         clone_bytes,
         unmerged,
@@ -117,7 +131,7 @@ fn forget_snapshots(
     env: &Env,
     repository: &Repository,
     leases: &Leases,
-    force: bool,
+    Options { force, dry_run }: Options,
 ) -> Result<(usize, Vec<OnlyCopies>), Failure> {
     let now = env.clock.now();
     let is_kept = |snapshots: &RunOfSnapshots| {
@@ -138,6 +152,10 @@ fn forget_snapshots(
     let only_copies = old.iter().zip(copies.iter().cloned()).filter(|(_, copies)| !copies.is_empty());
     let only_copies = only_copies.map(|(run, copies)| OnlyCopies { run: run.run.clone(), copies }).collect();
     // Not all but those that stay: a run may have begun meanwhile.
-    let deleted = repository.forget_snapshots(|run| !unwanted.contains(&run))?;
+    let is_wanted = |run: &str| !unwanted.contains(&run);
+    let deleted = match dry_run {
+        true => repository.snapshots_without(is_wanted)?.len(),
+        false => repository.forget_snapshots(is_wanted)?,
+    };
     Ok((deleted, only_copies))
 }

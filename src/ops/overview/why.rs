@@ -18,8 +18,8 @@ use crate::env::{Env, ProjectPath};
 use crate::error::Failure;
 use crate::git::Blame;
 use crate::model::{
-    ChangeClass, Decision, DecisionState, EventKind, IntoSet, Note, NoteLink, Outcome, RunEnd, RunId, Slug, Verdict,
-    list,
+    ChangeClass, Decision, DecisionId, DecisionState, EventKind, IntoSet, Note, NoteLink, Outcome, RunEnd, RunId, Slug,
+    Verdict, list,
 };
 use crate::ops::Project;
 use crate::ops::decisions::knowledge::{self, KnownNote};
@@ -118,7 +118,7 @@ pub(crate) struct Review {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Decided {
-    pub(crate) id: String,
+    pub(crate) id: DecisionId,
     pub(crate) title: String,
 }
 
@@ -151,8 +151,11 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
     if linked.iter().any(|known| knowledge::is_named(known, text)) {
         return knowledge::find(linked, text).map(|known| Subject::Linked(Box::new(known)));
     }
-    if let Some(absent) = inner.map(|inner| absent(project, inner)).transpose()?.flatten() {
+    if let Some(absent) = inner.clone().map(|inner| absent(project, inner)).transpose()?.flatten() {
         return Ok(absent);
+    }
+    if inner.is_some_and(|inner| project.folder.root.join(inner).is_dir()) {
+        return Err(Failure::usage(format!("`{path}` is a folder")).hint("`squad why` takes one file of it"));
     }
     Err(Failure::usage(format!("`{path}` is neither a file of the project nor a decision"))
         .hint("give a path, a path with a line such as src/main.rs:42, or a decision's id"))
@@ -320,8 +323,8 @@ fn writers(path: &str, writes: &[Write]) -> String {
     let (mut agents, mut others) = (Vec::new(), Vec::new());
     for Write { by, run, .. } in writes {
         let (named, name) = match by.class.and_then(ChangeClass::of_others) {
-            Some(others_changed) => (&mut others, format!("{others_changed} in run {run}")),
-            None => (&mut agents, format!("{by} in run {run}")),
+            Some(others_changed) => (&mut others, format!("{others_changed} in run {}", run.short())),
+            None => (&mut agents, format!("{by} in run {}", run.short())),
         };
         if !named.contains(&name) {
             named.push(name);
@@ -394,7 +397,7 @@ fn origin(project: &Project, run: &RunId, by: Authors) -> Result<Option<Origin>,
                 origin.review = Some(Review { reviewer: entry.agent.clone(), verdict });
             }
             Some(EventKind::DecisionLogged { decision, .. }) if is_theirs => {
-                origin.decisions.push(Decided { id: decision.id.to_string(), title: decision.title });
+                origin.decisions.push(Decided { id: decision.id, title: decision.title });
             }
             _ => {}
         }

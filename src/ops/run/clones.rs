@@ -241,12 +241,13 @@ pub(in crate::ops) fn mark(run: &RunId) -> String {
 }
 
 /// Removes the clones of ended runs, unless one holds what no commit has. Returns their number, their bytes and those
-/// that stay, with the reason. `force`: removes those, too.
+/// that stay, with the reason. `force`: removes those, too. `dry_run`: removes none.
 pub(in crate::ops) fn clear(
     env: &Env,
     repository: &Repository,
     leases: &Leases,
     force: bool,
+    dry_run: bool,
 ) -> (usize, u64, Vec<SkippedFile>) {
     let (mut count, mut bytes, mut kept) = (0, 0, Vec::new());
     let ended = runs(env, repository).into_iter().filter(|(run, _)| leases.status(run) != "running");
@@ -258,6 +259,10 @@ pub(in crate::ops) fn clear(
                 continue;
             }
             let size = measure([place.clone()], usize::MAX).bytes;
+            if dry_run {
+                (count, bytes) = (count + 1, bytes + size);
+                continue;
+            }
             let home = fs::read_to_string(place.join(HOME)).unwrap_or_default();
             match fs::remove_dir_all(&place) {
                 Ok(()) => (count, bytes) = (count + 1, bytes + size),
@@ -268,7 +273,9 @@ pub(in crate::ops) fn clear(
                 let _ = fs::remove_dir_all(repository.own_folder().join("homes").join(home));
             }
         }
-        let _ = fs::remove_dir(folder);
+        if !dry_run {
+            let _ = fs::remove_dir(folder);
+        }
     }
     (count, bytes, kept)
 }

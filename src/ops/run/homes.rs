@@ -34,14 +34,14 @@ pub(in crate::ops) fn keep_to_limit(env: &Env, project: &Project) {
     }
     let (leases, all) = (lease::look(&local), Choice::default());
     match log::runs(&project.repository, &project.ledger_prefix(), &leases, &all, usize::MAX) {
-        Ok(runs) => drop(clear(&local, &runs, limit, env.clock.now().into())),
+        Ok(runs) => drop(clear(&local, &runs, limit, env.clock.now().into(), false)),
         Err(error) => tracing::debug!("stored sessions cannot be cleared: {error}"),
     }
 }
 
 /// Clears sessions of completed runs by age and size, the oldest first, until they take no more than `limit` bytes, and
-/// others by age. Sessions of live runs are never touched.
-pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], limit: u64, now: SystemTime) -> Cleared {
+/// others by age. Sessions of live runs are never touched. A dry run removes none.
+pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], limit: u64, now: SystemTime, dry_run: bool) -> Cleared {
     let mut stored = stored(local);
     stored.stable_sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.id.cmp(&other.id)));
     let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).into_map();
@@ -65,7 +65,7 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], limit: u64, now: 
         let stays = if is_over { age <= OVER && kept + session.bytes <= limit } else { age <= RESUMABLE };
         if stays {
             kept += if is_over { session.bytes } else { 0 };
-        } else if let Err(error) = session.remove() {
+        } else if let Err(error) = if dry_run { Ok(()) } else { session.remove() } {
             tracing::debug!("session {} cannot be cleared: {error}", session.id);
         } else {
             cleared.sessions += 1;

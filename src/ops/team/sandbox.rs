@@ -318,8 +318,9 @@ pub(crate) fn folders(env: &Env) -> Vec<PathBuf> {
 }
 
 /// Removes what sandboxes left: temporary files of killed runs, and caches of projects in which nobody has worked for
-/// `age`, or that are the oldest beyond [`MOST`]. Returns the number of folders and their bytes.
-pub(crate) fn clear(env: &Env, age: Duration) -> (usize, u64) {
+/// `age`, or that are the oldest beyond [`MOST`]. Returns the number of folders and their bytes. A dry run
+/// removes none.
+pub(crate) fn clear(env: &Env, age: Duration, dry_run: bool) -> (usize, u64) {
     let entries = folders(env).into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let now: SystemTime = env.clock.now().into();
     // A watch may hold its folder for longer.
@@ -337,7 +338,7 @@ pub(crate) fn clear(env: &Env, age: Duration) -> (usize, u64) {
         let bytes = measure([path.clone()], usize::MAX).bytes;
         if passed <= IN_USE || passed <= age && kept + bytes <= MOST {
             kept += bytes;
-        } else if fs::remove_dir_all(&path).is_ok() {
+        } else if dry_run || fs::remove_dir_all(&path).is_ok() {
             // Caches may hold folders that are read-only, as Go's does; what stays is tried again by the next call.
             cleared = (cleared.0 + 1, cleared.1 + bytes);
         }

@@ -383,10 +383,7 @@ impl Card {
     }
 
     fn decision_rows(&self) -> Vec<Text> {
-        let row = |id: &DecisionId, rest: &str| {
-            let short = id.as_str().get(..6).unwrap_or(id.as_str());
-            Text::default().with(LineStyle::Faint, short).plain(rest)
-        };
+        let row = |id: &DecisionId, rest: &str| Text::default().with(LineStyle::Faint, id.short()).plain(rest);
         let own = self.decisions.iter().map(|(id, title)| match self.landed.get(id) {
             Some(branch) => row(id, &format!(" landed on {branch}: {}", first_line(title, 200))),
             None => row(id, &format!(" is not on the branch yet: {}", first_line(title, 200))),

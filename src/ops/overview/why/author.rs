@@ -35,8 +35,8 @@ pub(super) fn author<'w>(
     };
     if let Some(other) = found.iter().find(|other| (&other.run, &other.by) != (&first.run, &first.by)) {
         return Ok(Err(match other.run != first.run {
-            true => format!("several runs wrote this line, {} and {} among them", first.run, other.run),
-            false => format!("several agents of run {} wrote this line", first.run),
+            true => format!("several runs wrote this line, {} and {} among them", first.run.short(), other.run.short()),
+            false => format!("several agents of run {} wrote this line", first.run.short()),
         }));
     }
     if found.iter().all(|write| context.copies(&write.lines) < copies) {

@@ -91,13 +91,13 @@ pub(crate) struct TeamRead {
 impl TeamRead {
     /// `Read 5 agents, 3 other members, 12 routing rules and 40 decisions.`
     pub(crate) fn summary(&self) -> String {
-        let parts = [
-            plural(self.agents, "agent"),
-            plural(self.others, "other member"),
-            plural(self.rules, "routing rule"),
-            plural(self.decisions.total + self.decisions.archived, "decision"),
+        let rest = [
+            (self.others, "other member"),
+            (self.rules, "routing rule"),
+            (self.decisions.total + self.decisions.archived, "decision"),
         ];
-        format!("Read {}.", list(parts))
+        let rest = rest.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun));
+        format!("Read {}.", list(std::iter::once(plural(self.agents, "agent")).chain(rest)))
     }
 }
 
@@ -169,7 +169,10 @@ fn new_team(env: &Env, directory: &Path, mode: WriteMode, no_team: Failure) -> R
     }
     let roles = Roles::read(&work_dir);
     if roles.all.is_empty() {
-        return Err(no_team);
+        return Err(no_team.hint(
+            "`squad init` makes a team; `squad adopt` takes over one that @bradygaster/squad-cli made, or the role files in \
+             .claude/agents, .github/agents and .codex/agents",
+        ));
     }
     let files = roles.as_team();
     let message =
