@@ -124,8 +124,16 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
             let ui = Ui::new(streams, OutputOptions { json, ascii, plain, colorless, ..OutputOptions::default() });
             let unknown = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
             let is_word = |value: &ContextValue| !value.to_string().starts_with('-');
-            let is_unquoted = unknown.is_some_and(is_word) && is_given("orchestrate");
-            return misunderstood(ui, &error, is_unquoted);
+            let hint = match unknown {
+                Some(word) if is_word(word) && is_given("orchestrate") => {
+                    Some("a message of several words needs quotes: squad orchestrate \"Add a health endpoint\"")
+                }
+                Some(_) if is_given("decisions") && is_given("add") => {
+                    Some("the first line of TEXT is the title, and the lines below it say what and why")
+                }
+                _ => None,
+            };
+            return misunderstood(ui, &error, hint);
         }
     };
     let globals = &arguments.globals;
@@ -171,13 +179,12 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
     context.ui.end_paging();
     context.ui.all_problems(&env.damage.problems());
     let ended = ended.and_then(|code| context.ui.output_failure().map_or(Ok(code), Err));
-    match ended {
-        Ok(code) => code,
-        Err(failure) => {
-            context.ui.failure(&failure);
-            failure.kind.exit_code()
-        }
-    }
+    let code = ended.unwrap_or_else(|failure| {
+        context.ui.failure(&failure);
+        failure.kind.exit_code()
+    });
+    view::drain();
+    code
 }
 
 /// The folder to work in: `named` may be `@NAME`, one of the user's projects.
@@ -191,12 +198,13 @@ fn directory(env: &Env, named: Option<&Path>) -> Result<PathBuf, Failure> {
 
 /// Lets what is written to the terminal take away what is redrawn there.
 fn above_region(streams: &mut Streams) {
-    for (stream, is_terminal) in
-        [(&mut streams.out, streams.out_is_terminal), (&mut streams.err, streams.err_is_terminal)]
+    use view::StandardStream::{Err, Out};
+
+    for (stream, is_terminal, terminal) in
+        [(&mut streams.out, streams.out_is_terminal, Out), (&mut streams.err, streams.err_is_terminal, Err)]
     {
         if is_terminal {
-            let inner = std::mem::replace(stream, Box::new(std::io::sink()));
-            *stream = Box::new(view::Above::new(inner));
+            *stream = Box::new(view::Above::new(terminal));
         }
     }
 }
@@ -230,7 +238,7 @@ fn incomplete(error: &clap::Error) -> Option<Failure> {
 }
 
 /// Help and version are answers; the rest are mistakes in the call.
-fn misunderstood(mut ui: Ui, error: &clap::Error, is_unquoted: bool) -> u8 {
+fn misunderstood(mut ui: Ui, error: &clap::Error, hint: Option<&str>) -> u8 {
     if !error.use_stderr() {
         ui.data(&error.to_string());
         return ui.output_failure().map_or(0, |failure| {
@@ -248,8 +256,8 @@ fn misunderstood(mut ui: Ui, error: &clap::Error, is_unquoted: bool) -> u8 {
         ui.failure(&Failure::usage(message).hint(tip.unwrap_or("see --help")));
     } else {
         ui.say(error.to_string().trim_end());
-        if is_unquoted {
-            ui.hint("a message of several words needs quotes: squad orchestrate \"Add a health endpoint\"");
+        if let Some(hint) = hint {
+            ui.hint(hint);
         }
     }
     FailureKind::Usage.exit_code()

@@ -136,7 +136,8 @@ impl Ui {
         if !self.can_ask() || self.options.json {
             return Consent::Unavailable;
         }
-        let _ = write!(self.streams.err, "{} [y/N] ", printable(question)).and_then(|()| self.streams.err.flush());
+        let question = wrapped(&format!("{} [y/N]", printable(question)), self.columns());
+        let _ = write!(self.streams.err, "{question} ").and_then(|()| self.streams.err.flush());
         let mut line = String::new();
         let answered = self.input().read_line(&mut line).is_ok();
         line_was_ended();

@@ -1,9 +1,10 @@
 use super::change::short;
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{ChangeKind, Slug, but, printable_line};
+use crate::model::{ChangeKind, Slug, but};
 use crate::ops::run::undo::{self, Options, PlannedUndo, RunDecision, UndoReport};
 use crate::ui::{Consent, Ui};
+use crate::view::{LineStyle, Mark, Text};
 
 /// Take back what a run changed in the work tree
 ///
@@ -89,11 +90,18 @@ impl Args {
 }
 
 fn show(ui: &mut Ui, report: &UndoReport) {
+    // Wide enough for its longest word.
+    let width = if report.redo { 16 } else { 13 };
+    let line = |(mark, style): (Mark, LineStyle), verb: &str, text: &str| {
+        Text::marked(style, mark).plain(verb).filled(width).hanging().plain(text)
+    };
+    let done = (Mark::Good, LineStyle::Good);
     let restored = if report.redo { "brought back" } else { "restored" };
+    let mut lines = Vec::new();
     for (verb, paths) in [(restored, &report.changed), ("removed", &report.removed)] {
         for path in paths {
             let followed = if report.followed.contains(path) { "  (moved since)" } else { "" };
-            ui.data(&printable_line(&format!("{verb:<12} {path}{followed}")));
+            lines.push(line(done, verb, &format!("{path}{followed}")));
         }
     }
     for left in &report.left {
@@ -101,15 +109,16 @@ fn show(ui: &mut Ui, report: &UndoReport) {
             report.copies.iter().filter(|copy| copy.rsplit_once('.').is_some_and(|(name, _)| name == left.path));
         let copies: Vec<&str> = copies.map(String::as_str).collect();
         let see = if copies.is_empty() { String::new() } else { format!("; see {}", copies.join(" and ")) };
-        ui.data(&printable_line(&format!("{:<12} {}: {}{see}", "left", left.path, left.why)));
+        let text = format!("{}: {}{see}", left.path, left.why);
+        lines.push(line((Mark::Attention, LineStyle::Warning), "left", &text));
     }
-    for path in &report.reverted {
-        ui.data(&printable_line(&format!("{:<12} {path}", "reverted")));
-    }
+    lines.extend(report.reverted.iter().map(|path| line(done, "reverted", path)));
     for RunDecision { id, title, .. } in &report.decisions {
         let verb = if report.withdrawn { "withdrawn" } else { "stands" };
-        ui.data(&printable_line(&format!("{verb:<12} decision {id} {title}")));
+        let text = format!("decision {} {title}", id.short());
+        lines.push(line((Mark::Decision, LineStyle::Strong), verb, &text));
     }
+    ui.texts(&lines);
     for left in &report.not_covered {
         ui.warning(&format!("not covered: {}: {}", left.path, left.why));
     }
@@ -117,18 +126,18 @@ fn show(ui: &mut Ui, report: &UndoReport) {
     if !report.left.is_empty() && !report.dry_run {
         let left: Vec<String> = report.left.iter().map(|left| left.path.clone()).collect();
         let verb = if report.redo { "brought back" } else { "taken back" };
-        ui.say(&format!("Run {} is {verb}{}.", report.run, but(&left)));
+        ui.say(&format!("Run {} is {verb}{}.", report.run.short(), but(&left)));
     }
     if let Some(commit) = &report.commit {
         ui.say(&format!("Committed in {}.", short(commit)));
     }
     if !report.decisions.is_empty() && !report.withdrawn && !report.redo {
-        ui.hint(&format!("`squad undo {} --decisions` withdraws the decisions", report.run));
+        ui.hint(&format!("`squad undo {} --decisions` withdraws the decisions", report.run.short()));
     }
     match (&report.rescue, count) {
         (Some(id), _) => ui.say(&format!("What was there before is in rescue {id}.")),
         (None, 0) if report.left.is_empty() && report.commit.is_none() && !report.dry_run => {
-            let run = &report.run;
+            let run = report.run.short();
             ui.say(&match (report.redo, report.is_gone) {
                 (true, _) => format!("There is nothing to bring back of run {run}."),
                 (false, true) => format!("Nothing of what run {run} changed is left."),

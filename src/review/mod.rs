@@ -10,7 +10,7 @@ mod conflicts;
 mod scope;
 mod wording;
 
-pub(crate) use changes::{Changes, changes};
+pub(crate) use changes::{Changes, Superseded, changes};
 pub(crate) use conflicts::{Background, Certainty, Conflict, between, dangling, within};
 pub(crate) use scope::{concerns, matcher};
 

@@ -18,6 +18,7 @@ use super::keys::{KeyInput, Keys, RawMode};
 use super::progress::ticker;
 use super::region::{self, screen_size};
 use super::rows::Rows;
+use super::standard_stream::StandardStream;
 use super::text::{Painter, Text};
 use crate::model::{Event, Proposal, printable};
 use crate::pool::{Ask, Question};
@@ -209,7 +210,7 @@ impl Terminal {
         // Keys typed before the question appeared are not an answer. Input that std has buffered from a terminal is at
         // most one line, and has been read.
         discard_input();
-        let mut screen = std::io::stderr();
+        let mut screen = StandardStream::Err;
         // A closed terminal is noticed when reading.
         let _ = write!(screen, "{}", printable(question)).and_then(|()| screen.flush());
         let mut line = String::new();
@@ -304,7 +305,7 @@ impl Terminal {
 
     /// Prints lines above the question.
     fn print(&self, lines: impl Iterator<Item = Text>) {
-        let mut screen = region::Above::new(std::io::stderr());
+        let mut screen = region::Above::new(StandardStream::Err);
         for line in lines {
             // A closed terminal is noticed when reading.
             let _ = writeln!(screen, "{}", self.painter.paint(&line));

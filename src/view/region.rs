@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal, Write};
 
 use parking_lot::Mutex;
 
+use super::standard_stream::{StandardStream, is_stuck};
 use super::text::{Painter, Text};
 
 /// Lines and columns of a terminal.
@@ -35,7 +36,8 @@ static DRAWN: Mutex<Drawn> = Mutex::new(Drawn { lines: Vec::new(), size: None, i
 pub(crate) fn draw(lines: &[Text], painter: Painter) {
     let mut drawn = DRAWN.lock();
     let size = size(&io::stderr());
-    if drawn.is_within_line || drawn.lines == lines && drawn.size == size || !io::stderr().is_terminal() {
+    let is_same = drawn.lines == lines && drawn.size == size;
+    if drawn.is_within_line || is_same || is_stuck() || !io::stderr().is_terminal() {
         return;
     }
     let text = match size.filter(|size| drawn.can_be_changed(lines, *size)) {
@@ -75,9 +77,8 @@ fn write(text: &str) {
     if text.is_empty() {
         return;
     }
-    let mut terminal = io::stderr().lock();
     // A closed terminal shows nothing.
-    let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
+    let _ = StandardStream::Err.write_all(text.as_bytes());
 }
 
 impl Drawn {

@@ -1,5 +1,6 @@
 //! A line of text in styles, which wraps by word.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
@@ -307,9 +308,13 @@ impl Mark {
         }
     }
 
-    /// The form of a span for terminals without Unicode, if it is a mark.
-    pub(crate) fn to_ascii(span: &str) -> &str {
-        Self::ALL.iter().find(|mark| mark.as_str() == span).map_or(span, |mark| mark.ascii())
+    /// The form of a span for terminals without Unicode, if it is a mark or begins with one: where a line wraps, words
+    /// of one style are one span.
+    pub(crate) fn to_ascii(span: &str) -> Cow<'_, str> {
+        let rest =
+            |mark: &Self| span.strip_prefix(mark.as_str()).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+        let marked = Self::ALL.iter().find_map(|mark| Some((mark, rest(mark)?)));
+        marked.map_or(Cow::Borrowed(span), |(mark, rest)| Cow::Owned(format!("{}{rest}", mark.ascii())))
     }
 }
 
@@ -368,6 +373,8 @@ mod tests {
         let painter = Painter { is_ascii: true, ..Painter::default() };
         let line = Text::marked(LineStyle::Good, Mark::Good).plain("0:42 · 12k tokens").plain("…the end");
         assert_eq!(painter.paint(&line.cut(26)), "+ 0:42 - 12k tokens~the e~");
+        let line = Text::marked(LineStyle::Good, Mark::Good).with(LineStyle::Good, "completed");
+        assert_eq!(painter.paint(&line.wrapped(40)[0]), "+ completed");
     }
 
     #[test]

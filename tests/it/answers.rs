@@ -233,7 +233,7 @@ fn a_killed_run_of_another_team_is_not_looked_for_in_this_ones_ledger() {
         let run = first["run"].as_str().expect("an id");
         let output = repo.squad(&["status"]);
         let says = if is_ours {
-            format!("squad orchestrate --resume {run}")
+            format!("squad orchestrate --resume {}", run.rsplit('-').next().expect("a part"))
         } else {
             format!("{} was killed; this team's ledger has nothing", run.rsplit('-').next().expect("a part"))
         };

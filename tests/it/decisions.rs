@@ -308,7 +308,7 @@ fn the_radar_names_what_contradicts_itself_on_the_base() {
     assert!(quiet.out.is_empty(), "{quiet}");
     repo.squad(&["decisions", "add", "--scope", "app/**", "Prices are floats"]);
     let radar = repo.squad(&["decisions", "radar"]);
-    assert!(radar.out.starts_with("main: contradiction: both decide app/**"), "{radar}");
+    assert!(radar.out.starts_with("✗ main: contradiction: both decide app/**"), "{radar}");
 }
 
 /// By the same agent, by another one, in a later run: it is one decision, on the card, in the list and in the status.

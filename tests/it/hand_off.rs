@@ -224,9 +224,9 @@ fn a_resumed_run_asks_the_reviewer_again_where_there_is_something_else_to_judge(
         (&unclear, None, Some(&yes), 0, "✓ completed in "),
         (&unclear, None, Some(&unclear), 1, "✗ failed: rex gave no clear verdict; "),
         (&dies, None, Some(&yes), 0, "✓ completed in "),
-        (&no, None, None, 1, "✗ failed: rejected by rex: Plain text.; "),
+        (&no, None, None, 1, "✗ failed: rejected by rex: Plain text; "),
         (&no, Some("login.txt"), Some(&yes), 0, "✓ completed after 1 rejection in "),
-        (&no, Some("login.txt"), Some(&no), 1, "✗ failed: rejected twice by rex: Plain text.; "),
+        (&no, Some("login.txt"), Some(&no), 1, "✗ failed: rejected twice by rex: Plain text; "),
         (&no, Some("beside.txt"), Some(&yes), 1, "login.txt did not change since it was rejected"),
     ] {
         let repo = TestRepo::with_small_team();

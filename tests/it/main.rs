@@ -86,6 +86,8 @@ mod mcp_tasks;
 mod mcp_tools;
 mod membership;
 mod mixed;
+#[cfg(unix)]
+mod moments;
 mod odd_places;
 mod orchestrate;
 mod outcome;
@@ -133,6 +135,8 @@ mod sync;
 #[cfg(unix)]
 #[path = "../support/terminal.rs"]
 mod terminal;
+#[cfg(unix)]
+mod terminals;
 #[cfg(unix)]
 #[cfg(unix)]
 mod train;

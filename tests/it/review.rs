@@ -346,9 +346,9 @@ fn branches_are_compared_before_they_meet() {
     decision(&repo, "ffff", "Sessions time out after 30 minutes", "");
     commit(&repo, "theirs");
     expect![[r#"
-        feature and other: likely contradiction: about “minutes”, “sessions” and “time”, one says 5 and the other 30
-          eeee  Sessions time out after 5 minutes
-          ffff  Sessions time out after 30 minutes
+        ! feature and other: likely contradiction: about “minutes”, “sessions” and “time”, one says 5 and the other 30
+            eeee  Sessions time out after 5 minutes
+            ffff  Sessions time out after 30 minutes
         --- stderr
         2 decisions on 2 branches on top of main; 1 contradiction.
         --- exit 0
@@ -366,9 +366,9 @@ fn branches_are_compared_before_they_meet() {
     repo.git(&["switch", "--quiet", "main"]);
     repo.git(&["merge", "--quiet", "--no-edit", "other"]);
     expect![[r#"
-        feature and main: likely contradiction: about “minutes”, “sessions” and “time”, one says 5 and the other 30
-          eeee  Sessions time out after 5 minutes
-          ffff  Sessions time out after 30 minutes
+        ! feature and main: likely contradiction: about “minutes”, “sessions” and “time”, one says 5 and the other 30
+            eeee  Sessions time out after 5 minutes
+            ffff  Sessions time out after 30 minutes
         --- stderr
         1 decision on 1 branch on top of main; 1 contradiction.
         --- exit 0

@@ -3,6 +3,7 @@
 //! `UPDATE_EXPECT=1 cargo test --test it screens` writes the files in `fixtures/goldens` anew.
 
 use std::path::Path;
+use std::process::Child;
 
 use expect_test::expect_file;
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -39,12 +40,23 @@ def health_of_everything_that_there_is_in_the_service(checks, time_limit_in_seco
 "##;
 
 fn terminal(repo: &TestRepo, columns: u16, arguments: &[&str]) -> String {
+    acted(repo, columns, arguments, |_, _| ())
+}
+
+/// What a terminal shows in the end, when a person has done something there.
+pub(crate) fn acted(
+    repo: &TestRepo,
+    columns: u16,
+    arguments: &[&str],
+    act: impl FnOnce(&mut Person, &mut Child),
+) -> String {
     let mut person = Person::sits_down();
     let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&person.terminal, size).expect("a size");
     let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
     command.args(arguments).env("TERM", "xterm").env("PAGER", "cat").env("TZ", "UTC");
     let mut child = person.starts(command);
+    act(&mut person, &mut child);
     while child.try_wait().expect("a child").is_none() {
         person.reads();
     }
@@ -80,7 +92,7 @@ fn timeless(line: &str) -> String {
 }
 
 /// Without what depends on the day: how long ago something was, and the year where it is not this one.
-fn masked(screen: &str) -> String {
+pub(crate) fn masked(screen: &str) -> String {
     let mut shown = String::new();
     for line in screen.lines() {
         let words: Vec<&str> = line.split(' ').collect();
@@ -91,7 +103,7 @@ fn masked(screen: &str) -> String {
             _ => (*word).to_owned(),
         };
         let line = words.iter().enumerate().map(word).collect::<Vec<_>>().join(" ");
-        let line = line.replace(" 2026 ", " ");
+        let line = line.replace(" 2026 ", " ").replace(" 2026,", ",");
         let dated = line.strip_suffix(" 2026").filter(|line| line.contains(", last "));
         shown += &timeless(dated.unwrap_or(&line));
         shown.push('\n');

@@ -234,7 +234,7 @@ fn what_somebody_changed_since_stays() {
     repo.write("taken.txt", "mine\n");
     repo.write("removed.txt", &lines.replace("line 3\n", "THREE\n"));
     let output = undo(&repo, &[&run]);
-    assert_eq!(output.out, "restored     removed.txt\nremoved      taken.txt\n", "{output}");
+    assert_eq!(output.out, "✓ restored   removed.txt\n✓ removed    taken.txt\n", "{output}");
     assert_eq!((repo.exists("taken.txt"), repo.read("removed.txt")), (false, lines));
     let again = repo.squad(&["undo", &run, "--yes"]);
     assert!(again.code == 2 && again.err.contains("is undone already"), "{again}");
@@ -446,7 +446,7 @@ fn what_was_committed_is_taken_back_in_a_commit_where_that_is_asked_for() {
     assert_eq!(repo.git(&["show", "HEAD:a.txt"]), wanted);
     assert_eq!(repo.git(&["log", "-1", "--format=%B"]), format!("Undo run {run}\n\nDo it\n\n"));
     assert_eq!(repo.git(&["status", "--porcelain"]), " M b.txt\n");
-    assert!(output.out.contains("reverted     a.txt") && output.out.contains("restored     b.txt"), "{output}");
+    assert!(output.out.contains("✓ reverted   a.txt") && output.out.contains("✓ restored   b.txt"), "{output}");
     let again = repo.squad(&["undo", &run, "--yes"]);
     assert!(again.code == 2 && again.err.contains("is undone already"), "{again}");
     repo.assert_sound();
@@ -469,10 +469,10 @@ fn a_decision_stands_until_it_is_withdrawn() {
     };
     let output = undo(&repo, &[&run]);
     assert!(!repo.exists("a.txt") && output.out.contains("Two masts"), "{output}");
-    assert!(output.out.contains("stands       decision ") && output.err.contains("--decisions"), "{output}");
+    assert!(output.out.contains("◆ stands     decision ") && output.err.contains("--decisions"), "{output}");
     assert_eq!(state(), "in_force");
     let output = undo(&repo, &[&run, "--decisions"]);
-    assert!(output.out.contains("withdrawn    decision "), "{output}");
+    assert!(output.out.contains("◆ withdrawn  decision "), "{output}");
     assert_eq!(state(), "withdrawn");
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     let again = repo.squad(&["undo", &run, "--yes"]);

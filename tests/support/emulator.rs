@@ -1,9 +1,13 @@
 //! What a terminal shows after some bytes: a small terminal emulator, for the sequences that squad writes.
 
+use unicode_width::UnicodeWidthChar;
+
 /// Lines that may be scrolled out of sight are kept.
 pub(crate) struct Emulator {
     columns: usize,
-    rows: Vec<Vec<char>>,
+    ///
+    /// A cell holds a character and the marks on it. The second cell of a wide character is empty.
+    rows: Vec<Vec<String>>,
     /// The cursor.
     row: usize,
     column: usize,
@@ -12,6 +16,38 @@ pub(crate) struct Emulator {
 impl Emulator {
     pub(crate) fn shows(bytes: &str, columns: usize) -> String {
         let mut terminal = Self { columns, rows: vec![Vec::new()], row: 0, column: 0 };
+        terminal.feed(bytes);
+        terminal.shown()
+    }
+
+    /// The same, of a terminal that is given another width between the two, and wraps its lines anew as most do.
+    pub(crate) fn shows_resized(before: (&str, usize), after: (&str, usize)) -> String {
+        let mut terminal = Self { columns: before.1, rows: vec![Vec::new()], row: 0, column: 0 };
+        terminal.feed(before.0);
+        terminal.resize(after.1);
+        terminal.feed(after.0);
+        terminal.shown()
+    }
+
+    fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut cursor = 0;
+        for (number, row) in std::mem::take(&mut self.rows).into_iter().enumerate() {
+            if number == self.row {
+                cursor = rows.len() + self.column / columns;
+            }
+            let first = rows.len();
+            rows.extend(row.chunks(columns).map(<[String]>::to_vec));
+            if rows.len() == first {
+                rows.push(row);
+            }
+        }
+        rows.resize(rows.len().max(cursor + 1), Vec::new());
+        (self.rows, self.row, self.column) = (rows, cursor, self.column % columns);
+    }
+
+    fn feed(&mut self, bytes: &str) {
         let mut rest = bytes.chars();
         while let Some(c) = rest.next() {
             match c {
@@ -23,15 +59,18 @@ impl Emulator {
                             break;
                         }
                     }
-                    terminal.sequence(&sequence);
+                    self.sequence(&sequence);
                 }
-                '\r' => terminal.column = 0,
-                '\n' => terminal.down(),
+                '\r' => self.column = 0,
+                '\n' => self.down(),
                 '\u{7}' => {}
-                c => terminal.put(c),
+                c => self.put(c),
             }
         }
-        let lines = terminal.rows.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned());
+    }
+
+    fn shown(&self) -> String {
+        let lines = self.rows.iter().map(|row| row.concat().trim_end().to_owned());
         let lines: Vec<String> = lines.collect();
         let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
         lines[..end].iter().map(|line| format!("{line}\n")).collect()
@@ -45,16 +84,27 @@ impl Emulator {
     }
 
     fn put(&mut self, c: char) {
-        if self.column == self.columns {
+        let width = c.width().unwrap_or_default();
+        if width > 0 && self.column + width > self.columns {
             self.column = 0;
             self.down();
         }
         let row = &mut self.rows[self.row];
-        while row.len() <= self.column {
-            row.push(' ');
+        if row.len() < self.column + width {
+            row.resize(self.column + width, " ".to_owned());
         }
-        row[self.column] = c;
-        self.column += 1;
+        match width {
+            // A mark on the character before it.
+            0 => row[..self.column]
+                .iter_mut()
+                .rev()
+                .find(|cell| !cell.is_empty())
+                .into_iter()
+                .for_each(|cell| cell.push(c)),
+            _ => row[self.column] = c.to_string(),
+        }
+        row[self.column..].iter_mut().take(width).skip(1).for_each(String::clear);
+        self.column += width;
     }
 
     fn sequence(&mut self, sequence: &str) {
@@ -78,4 +128,7 @@ impl Emulator {
 fn lines_are_erased_and_wrapped() {
     assert_eq!(Emulator::shows("one\r\n\u{1b}[1mtwo\u{1b}[0m\r\n\r\u{1b}[1A\u{1b}[Jthree\r\n", 80), "one\nthree\n");
     assert_eq!(Emulator::shows("abcdef\r\n\u{1b}[2A\u{1b}[Jx", 3), "x\n");
+    assert_eq!(Emulator::shows("日本e\u{301}x", 5), "日本e\u{301}\nx\n");
+    let resized = Emulator::shows_resized(("one\r\nabcdef\r\n", 6), ("\u{1b}[2A\u{1b}[Jx", 3));
+    assert_eq!(resized, "one\nx\n");
 }

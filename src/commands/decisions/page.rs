@@ -237,7 +237,7 @@ fn ends_with(text: &str, end: &str) -> bool {
     at.and_then(|at| text.get(at..)).is_some_and(|last| last.eq_ignore_ascii_case(end))
 }
 
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

@@ -2,8 +2,9 @@ use super::super::{Context, Ended};
 use crate::model::{plural, printable};
 use crate::ops::Workspace;
 use crate::ops::decisions::radar::{self, Radar};
-use crate::review::Certainty;
-use crate::ui::{BAD, STRONG, Ui, WARN};
+use crate::review::{Certainty, Conflict};
+use crate::ui::Ui;
+use crate::view::{LineStyle, Mark, Text};
 
 /// Show decisions on different branches that contradict each other
 ///
@@ -39,18 +40,9 @@ impl Args {
 
 fn show(ui: &mut Ui, radar: &Radar) {
     for between in &radar.conflicts {
-        let (word, style) = match between.conflict.certainty {
-            Certainty::Explicit => ("contradiction", BAD),
-            Certainty::Likely => ("likely contradiction", WARN),
-        };
         let [one, other] = &between.branches;
         let branches = if one == other { one.clone() } else { format!("{one} and {other}") };
-        let branches = ui.out_paint(STRONG, &printable(&branches));
-        let word = ui.out_paint(style, word);
-        ui.data(&format!("{branches}: {word}: {}", printable(&between.conflict.message)));
-        for (id, title) in between.conflict.decisions.iter().zip(&between.conflict.titles) {
-            ui.data(&printable(&format!("  {id}  {title}")));
-        }
+        ui.texts(&contradiction(&between.conflict, &branches));
     }
     let decisions = radar.branches.iter().map(|branch| branch.new.len()).sum();
     ui.say(&format!(
@@ -60,4 +52,19 @@ fn show(ui: &mut Ui, radar: &Radar) {
         printable(&radar.base.name),
         plural(radar.conflicts.len(), "contradiction"),
     ));
+}
+
+/// What contradicts each other; `place`: where it was decided.
+pub(super) fn contradiction(conflict: &Conflict, place: &str) -> Vec<Text> {
+    let (word, style, mark) = match conflict.certainty {
+        Certainty::Explicit => ("contradiction", LineStyle::Bad, Mark::Bad),
+        Certainty::Likely => ("likely contradiction", LineStyle::Warning, Mark::Attention),
+    };
+    let head = Text::marked(style, mark).with(LineStyle::Strong, place).plain(if place.is_empty() { "" } else { ": " });
+    let head = head.with(style, word).plain(&format!(": {}", conflict.message));
+    let decisions = conflict.decisions.iter().zip(&conflict.titles).map(|(id, title)| {
+        let line = Text::unmarked().plain("  ").with(LineStyle::Strong, id.short()).plain("  ").hanging();
+        line.plain(title)
+    });
+    std::iter::once(head).chain(decisions).collect()
 }

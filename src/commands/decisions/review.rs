@@ -1,9 +1,13 @@
 use clap::ValueEnum;
 
 use super::super::{Context, Ended};
-use super::page::page;
+use super::page::{capital, page};
+use super::radar::contradiction;
+use crate::model::Decision;
 use crate::ops::Workspace;
-use crate::ops::decisions::review::{self, Range, Review};
+use crate::ops::decisions::review::{self, Range, Review, Unlanded};
+use crate::review::{Changes, Superseded};
+use crate::view::{LineStyle, Mark, Text};
 
 /// Show what a pull request decides
 ///
@@ -11,7 +15,7 @@ use crate::ops::decisions::review::{self, Range, Review};
 /// contradict, which decisions made for these commits never landed, and how the agents' prompts change. Needs no
 /// checkout.
 ///
-/// Prints Markdown for a comment, or JSON with --json. Likely contradictions never fail a build.
+/// Prints Markdown for a comment, a summary on a terminal, or JSON with --json. Likely contradictions never fail a build.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,6 +60,13 @@ impl Args {
         match (context.ui.json(), self.every_team) {
             (true, true) => context.value(serde_json::json!({ "teams": reviews })),
             (true, false) => reviews.iter().for_each(|review| context.value(review)),
+            (false, _) if context.ui.output_is_terminal() && !context.ui.is_verbose() => {
+                for review in &reviews {
+                    context.ui.texts(&shown(review));
+                    context.ui.say(&format!("{}.", capital(&review.summary())));
+                }
+                context.ui.hint("-v prints the whole as Markdown, with the changes of prompts, and so does a pipe");
+            }
             (false, _) => {
                 let limit = self.limit / reviews.len().max(1);
                 let pages: Vec<String> = reviews.iter().map(|review| page(review, limit)).collect();
@@ -68,4 +79,28 @@ impl Args {
         });
         Ok(u8::from(fails))
     }
+}
+
+/// What people at a terminal look for: what contradicts, and what is decided.
+fn shown(review: &Review) -> Vec<Text> {
+    let mut lines: Vec<Text> = review.conflicts.iter().flat_map(|conflict| contradiction(conflict, "")).collect();
+    let Changes { new, changed, superseded, withdrawn } = &review.decisions.0;
+    let line = |start: Text, what: &str, decision: &Decision, rest: &str| {
+        let by = decision.by.as_ref().map(|by| format!("   {by}")).unwrap_or_default();
+        let line = start.plain(what).filled(14).with(LineStyle::Strong, decision.id.short()).plain("  ").hanging();
+        line.plain(&decision.title).with(LineStyle::Faint, &by).plain(rest)
+    };
+    let warned = || Text::marked(LineStyle::Warning, Mark::Attention);
+    lines.extend(new.iter().map(|decision| line(Text::unmarked(), "new", decision, "")));
+    lines.extend(changed.iter().map(|change| line(Text::unmarked(), "changed", &change.after, "")));
+    lines.extend(superseded.iter().map(|Superseded { decision, by }| {
+        line(Text::unmarked(), "superseded", decision, &format!("   by {}", by.short()))
+    }));
+    lines.extend(withdrawn.iter().map(|decision| line(warned(), "withdrawn", decision, "")));
+    lines.extend(review.unlanded.iter().map(|Unlanded { decision, branch }| {
+        let branch = branch.as_ref().map(|branch| format!("   made for {branch}")).unwrap_or_default();
+        line(warned(), "never landed", decision, &branch)
+    }));
+    lines.extend(review.notes.iter().map(|note| Text::unmarked().with(LineStyle::Faint, note)));
+    lines
 }

@@ -217,7 +217,7 @@ pub(crate) fn advice(repository: &Repository, prefix: &str, run: &RunId) -> Resu
             return Ok(Some("its MCP client can start the members again".to_owned()));
         }
     }
-    Ok(Some(format!("`squad orchestrate --resume {run}` resumes it")))
+    Ok(Some(format!("`squad orchestrate --resume {}` resumes it", run.short())))
 }
 
 /// What is recorded of a run.

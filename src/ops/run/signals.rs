@@ -13,7 +13,7 @@ use crate::error::{Failure, FailureKind};
 use crate::model::DamageLog;
 use crate::ops::runtime;
 use crate::pool::Canceller;
-use crate::view::{clear_region, keys::restore};
+use crate::view::{clear_region, keys::restore, outlive};
 
 /// Programs around squad may deliver one Ctrl-C twice, so a signal this soon after the first is ignored.
 const SAME: Duration = Duration::from_millis(500);
@@ -86,6 +86,9 @@ impl SignalGuard {
     }
 
     fn listening(interrupt: &Canceller, env: &Env, said: Arc<Notify>, log: Option<DamageLog>) -> Result<Self, Failure> {
+        if env.signals {
+            outlive();
+        }
         let signals = env.signals.then(Signals::listen).transpose();
         let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
         Ok(Self(signals.map(|signals| spawn(signals.obey(interrupt.clone(), said, log)))))

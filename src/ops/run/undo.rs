@@ -404,5 +404,5 @@ fn rounds(pieces: &[&Piece], redo: bool) -> Vec<Vec<FileStep>> {
 pub(crate) fn summary(undo: &PlannedUndo) -> String {
     let UndoReport { changed, removed, reverted, .. } = &undo.report;
     let files = plural(changed.len() + removed.len() + reverted.len(), "file");
-    format!("{files} of {} in run {}", list(&undo.agents), undo.report.run)
+    format!("{files} of {} in run {}", list(&undo.agents), undo.report.run.short())
 }

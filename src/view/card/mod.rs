@@ -228,7 +228,7 @@ impl Card {
             };
             let reasons = reasons(text);
             let reasons = if reasons.is_empty() { reasons } else { format!(": {reasons}") };
-            return format!("rejected {times}by {reviewer}{reasons}");
+            return format!("rejected {times}by {reviewer}{}", reasons.trim_end_matches('.'));
         }
         let mut causes = end.work.iter().filter(|work| work.status == end.status);
         let Some(first) = causes.next() else {
@@ -502,13 +502,17 @@ pub(crate) fn counted(added: u64, removed: u64) -> Text {
 }
 
 fn change_text(files: &FileCount, is_narrow: bool) -> Text {
-    let (added, removed) = (files.added, files.removed);
+    let lines = match (files.added, files.removed) {
+        // Not known, or of what has no lines.
+        (0, 0) => Text::default(),
+        (added, removed) => Text::default().plain(" ").extend(&counted(added, removed)),
+    };
     let names = files.paths.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let named = Text::default().plain(&format!("{names} ")).extend(&counted(added, removed));
+    let named = Text::default().plain(&names).extend(&lines);
     if !is_narrow && (files.paths.len() == 1 || named.width() <= MAX_CHANGE) {
         return named;
     }
-    Text::default().plain(&format!("{} ", plural(files.paths.len(), "file"))).extend(&counted(added, removed))
+    Text::default().plain(&plural(files.paths.len(), "file")).extend(&lines)
 }
 
 /// `61.2k tokens in (48.0k cached), 9.4k out, $0.41`
