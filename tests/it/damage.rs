@@ -228,8 +228,12 @@ fn check(cases: Vec<Case>) {
     let mut wrong = Vec::new();
     for Case { name, damage, hides_decisions } in cases {
         let repo = with_ledger();
-        let list = repo.squad(&["decisions", "list"]).out;
-        let id = list.lines().find(|line| line.contains("On the branch")).expect("it is there")[..12].to_owned();
+        let list: serde_json::Value =
+            serde_json::from_str(&repo.squad(&["decisions", "list", "--json"]).out).expect("JSON");
+        let all = list["decisions"].as_array().expect("a list");
+        let ours =
+            all.iter().find(|decision| decision["title"].as_str().is_some_and(|it| it.contains("On the branch")));
+        let id = ours.and_then(|decision| decision["id"].as_str()).expect("it is there").to_owned();
         let named = damage(&repo);
         // Nothing is known from before.
         fs::remove_dir_all(repo.root().join(".git/squad/index")).expect("it is made again");

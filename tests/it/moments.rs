@@ -92,6 +92,13 @@ impl Known {
 
     fn masked(&self, line: &str) -> String {
         let line = line.replace(&self.root, "REPO");
+        let line = match line.split_once(" ledger entries") {
+            // What is written in batches may not be there yet.
+            Some((head, rest)) => {
+                format!("{}N ledger entries{rest}", head.trim_end_matches(|c: char| c.is_ascii_digit()))
+            }
+            None => line,
+        };
         // The day, above a log.
         if line.ends_with(" (UTC)") {
             return "DAY (UTC)".to_owned();
@@ -241,9 +248,10 @@ fn each_end() {
             signal(child, "INT");
         });
         album.text += "# killed\n\n";
-        let repo = repo(&script);
+        // What an agent says is not on the disk at once, and what it has done is.
+        let repo = repo(&turn(&format!("{write}, {{ hang = true }}")));
         acted(&repo, columns, &run(&work), |person, child| {
-            person.waits_for("Written.");
+            person.waits_for("write app/cart.py");
             child.kill().expect("it is ours");
         });
         album.squad(&repo, &["status"]);
