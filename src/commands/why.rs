@@ -73,7 +73,7 @@ fn show(ui: &mut Ui, answer: &Answer, clock: &Clock) {
 }
 
 fn field(start: Text, name: &str, value: &str) -> Text {
-    start.with(LineStyle::Faint, name).filled(VALUE).hanging().plain(value)
+    start.with(LineStyle::Faint, name).plain(" ").filled(VALUE).hanging().plain(value)
 }
 
 fn plain(name: &str, value: &str) -> Text {
