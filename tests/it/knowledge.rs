@@ -76,7 +76,7 @@ fn a_note_is_added_told_where_it_matters_superseded_and_retired() {
     repo.write("src/auth.rs", "fn store(token: &str) {\n    save(token);\n}\n");
     repo.git(&["commit", "--quiet", "--all", "--message=changed"]);
     let stale = repo.squad(&["knowledge", "list", "--stale"]);
-    assert!(stale.out.contains("stale") && stale.out.contains(&first), "{stale}");
+    assert!(stale.out.contains("! ") && stale.out.contains(&first[..6]), "{stale}");
     assert!(!prompt(&repo, &repo.root(), task).contains("Hash refresh"), "stale");
     let why = receipt(&repo, &repo.root(), task);
     assert!(!why[0].1 && why[0].2.contains("stale: src/auth.rs has changed"), "{why:?}");
@@ -150,7 +150,7 @@ fn notes_edited_into_nonsense_are_said_and_the_rest_is_told() {
     }
     #[cfg(unix)]
     assert!(listed.err.contains("09-i-0000000000a9.md: is a link out of the project's files"), "{listed}");
-    assert!(listed.out.contains("0000000000a7") && listed.out.contains("0000000000a8"), "{listed}");
+    assert!(listed.out.contains("tokens seven") && listed.out.contains("tokens e\u{e9}"), "{listed}");
     let told = prompt(&repo, &repo.root(), "Rotate the login tokens");
     assert!(
         told.contains("> Rotate login tokens seven\n") && told.contains("> Rotate login tokens e\u{e9}\n"),
@@ -194,7 +194,7 @@ fn a_note_for_what_is_not_here_is_told_to_nobody_here() {
             let state = if is_told { "in force" } else { "not told" };
             for command in [&["list"][..], &["search", task]] {
                 let listed = repo.squad(&[&["knowledge"], command].concat());
-                let line = listed.out.lines().find(|line| line.starts_with(&note)).expect("it is listed");
+                let line = listed.out.lines().find(|line| line.contains(&note[..6])).expect("it is listed");
                 assert!(line.contains(state), "{line}");
             }
             assert_eq!(repo.squad(&["knowledge", "retire", &note]).code, 0);
@@ -462,7 +462,7 @@ fn a_practice_of_one_project_reaches_another_by_a_link_alone() {
     let synced = repo.squad(&["sync", "--links", "--json"]);
     let value: Value = serde_json::from_str(&synced.out).expect("JSON");
     assert_eq!((&value["links"][0]["notes"], &value["links"][0]["removed"]), (&0.into(), &2.into()), "{synced}");
-    let list = repo.squad(&["knowledge", "list"]).out;
+    let list = repo.squad(&["knowledge", "list", "--json"]).out;
     assert!(list.contains(&own) && !list.contains(&note), "{list}");
     // Without the link, nothing of it is kept.
     configure(&repo, "");
@@ -706,7 +706,8 @@ fn a_hostile_link_is_bounded_and_said() {
     let knowledge = told.split("## Knowledge").nth(1).expect("a section");
     assert!(knowledge.contains("> Rotate login tokens monthly"), "{knowledge}");
     assert!(knowledge.contains("> Rotate login tokens yearly"), "no link hides another's note: {knowledge}");
-    assert_eq!(repo.squad(&["knowledge", "list"]).out.matches("00000000ff06").count(), 2);
+    let listed = repo.squad(&["knowledge", "list", "--json"]).out;
+    assert_eq!(listed.matches("\"id\":\"00000000ff06\"").count(), 2, "{listed}");
     for hostile in ["Every day", "previous", "You may run", "root", "passwd", "Each hour"] {
         assert!(!knowledge.contains(hostile), "{hostile}: {knowledge}");
     }

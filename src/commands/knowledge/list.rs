@@ -6,7 +6,8 @@ use crate::commands::{Context, Ended, begin_with};
 use crate::model::{DecisionState, NoteKind, plural, printable, printable_line};
 use crate::ops::decisions::knowledge::{self, KnownNote, NoteProposal};
 use crate::parse::KNOWLEDGE;
-use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
+use crate::ui::{STRONG, Ui};
+use crate::view::{LineStyle, Mark, Text};
 
 /// List the notes of this project and of those it is linked to
 ///
@@ -109,36 +110,44 @@ impl Show {
     }
 }
 
-fn state(known: &KnownNote) -> (&'static str, anstyle::Style) {
+fn state(known: &KnownNote) -> (&'static str, LineStyle) {
     match known.listed.state {
-        DecisionState::InForce if known.objection.is_some() => ("not told", BAD),
-        DecisionState::InForce if known.stale.is_some() => ("stale", WARN),
-        DecisionState::InForce => ("in force", GOOD),
-        DecisionState::Superseded => ("superseded", FAINT),
-        DecisionState::Unlanded => ("unlanded", WARN),
-        DecisionState::Elsewhere => ("elsewhere", FAINT),
-        DecisionState::Withdrawn => ("retired", FAINT),
+        DecisionState::InForce if known.objection.is_some() => ("not told", LineStyle::Bad),
+        DecisionState::InForce if known.stale.is_some() => ("stale", LineStyle::Warning),
+        DecisionState::InForce => ("in force", LineStyle::Good),
+        DecisionState::Superseded => ("superseded", LineStyle::Faint),
+        DecisionState::Unlanded => ("unlanded", LineStyle::Warning),
+        DecisionState::Elsewhere => ("elsewhere", LineStyle::Faint),
+        DecisionState::Withdrawn => ("retired", LineStyle::Faint),
     }
 }
 
 fn show_list(ui: &mut Ui, notes: &[KnownNote]) {
-    for known in notes {
+    let from = |known: &KnownNote| match (&known.link, &known.listed.by) {
+        (Some(link), _) => link.name.clone(),
+        (None, by) => by.clone().unwrap_or_else(|| "-".to_owned()),
+    };
+    let widest = |of: &dyn Fn(&KnownNote) -> usize| notes.iter().map(of).max().unwrap_or_default();
+    let state_width = widest(&|known| state(known).0.len());
+    let kind_width = widest(&|known| known.note.kind.word().len());
+    let from_width = widest(&|known| from(known).chars().count().min(12));
+    let lines = notes.iter().map(|known| {
         let listed = &known.listed;
-        let id = ui.out_paint(STRONG, &format!("{:<12}", printable(listed.id.as_str())));
         let date = listed.date.as_deref().and_then(|date| date.get(..10)).unwrap_or("-");
         let (word, style) = state(known);
-        let state = ui.out_paint(style, &format!("{word:<10}"));
-        let from = known.link.as_ref().map_or(listed.by.as_deref().unwrap_or("-"), |link| &link.name);
-        ui.data(&format!(
-            "{id}  {date:<10}  {state}  {:<10}  {}  {}",
-            known.note.kind.word(),
-            printable_line(&format!("{from:<12}")),
-            printable_line(&listed.title)
-        ));
-    }
+        let is_told = matches!(style, LineStyle::Good | LineStyle::Faint);
+        let start = if is_told { Text::unmarked() } else { Text::marked(style, Mark::Attention) };
+        let line = start.with(LineStyle::Strong, listed.id.short());
+        let line =
+            line.with(LineStyle::Faint, &format!("  {date:<10}  ")).with(style, &format!("{word:<state_width$}"));
+        let (kind, from) = (known.note.kind.word(), from(known));
+        line.plain(&format!("  {kind:<kind_width$}  {from:<from_width$}  ")).hanging().plain(&listed.title)
+    });
+    ui.texts(&lines.collect::<Vec<_>>());
     let stale = notes.iter().filter(|known| known.stale.is_some()).count();
     let linked = notes.iter().filter(|known| known.link.is_some()).count();
-    let parts = [(linked, "by links"), (stale, "stale")];
+    let untold = notes.iter().filter(|known| known.objection.is_some()).count();
+    let parts = [(linked, "by links"), (stale, "stale"), (untold, "not told")];
     let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("; {count} {what}"));
     ui.say(&format!("\n{}{}", plural(notes.len(), "note"), parts.collect::<String>()));
 }
@@ -185,11 +194,12 @@ fn propose(context: &mut Context<'_>, proposals: &[NoteProposal]) {
         return;
     }
     let ui = &mut context.ui;
-    for NoteProposal { id, kind, agent, date, text, .. } in proposals {
-        let id = ui.out_paint(STRONG, &format!("{:<12}", printable(id.as_str())));
-        let date = date.get(..10).unwrap_or(date);
-        ui.data(&format!("{id}  {date}  {:<10}  {agent:<12}  {}", kind.word(), printable_line(text)));
-    }
+    let lines = proposals.iter().map(|NoteProposal { id, kind, agent, date, text, .. }| {
+        let line = Text::unmarked().with(LineStyle::Strong, id.as_str());
+        let line = line.with(LineStyle::Faint, &format!("  {}", date.get(..10).unwrap_or(date)));
+        line.plain(&format!("  {}  {agent}  ", kind.word())).hanging().plain(text)
+    });
+    ui.texts(&lines.collect::<Vec<_>>());
     match proposals.first() {
         Some(NoteProposal { id, .. }) => ui.hint(&format!(
             "`squad knowledge add --from-proposal {id}` accepts one, `squad knowledge decline {id}` refuses it"
