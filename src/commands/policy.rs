@@ -16,8 +16,8 @@ const VALUE: usize = 13;
 
 /// Show the rules on what agents may do, and try them
 ///
-/// Rules stand in `[policy]` of the team's .squad/config.toml, which may only deny and have you asked, and of your own configuration file. Those of a repository that allow need `squad trust`. Without a
-/// command, lists them.
+/// Rules stand in `[policy]` of the team's .squad/config.toml, which may only deny and have you asked, and of your own
+/// configuration file. Those of a repository that allow need `squad trust`. Without a command, lists them.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,6 +47,8 @@ enum Command {
     #[command(after_help = "Examples:\n  squad policy list\n  squad policy list --json")]
     List,
     /// Show how a command, path or address is judged, and by which rule
+    ///
+    /// This is how a run judges it, but for the team's `[hooks]`, which only runs ask: they may deny more.
     #[command(after_help = "\
 Examples:
   squad policy test \"git push -f\" --agent backend
