@@ -8,8 +8,9 @@
 //! KEY.agents       the output of `squad agents`; KEY is the hash of everything it is made from
 //! ```
 //!
-//! The cache is never authoritative: an entry that is missing, damaged or from another build is made again. An unchanged
-//! team costs one `stat` per file. A touched team is read and hashed, and parsed only if its content is new.
+//! The cache is never authoritative: an entry that is missing, damaged or from another build is made again. The texts of
+//! notes are looked at only when they are read, so a damaged one fails the command, and the next one makes the index again.
+//! An unchanged team costs one `stat` per file. A touched team is read and hashed, and parsed only if its content is new.
 
 mod fingerprint;
 mod folder;

@@ -176,6 +176,33 @@ fn content_that_was_parsed_before_is_not_parsed_again() {
     assert_eq!((place.read(), place.cached("team")), (first, keys));
 }
 
+/// More files than are looked at in one go, in two folders × which of them changes or goes.
+#[test]
+fn a_change_of_any_of_many_files_is_noticed() {
+    let place = Place::new();
+    let path = |number: usize| format!("knowledge/2026/{:02}/05-n-{number:012x}.md", 2 + number / 1_200);
+    let write =
+        |number: usize, text: &str| place.write(&path(number), &format!("---\nid: {number:012x}\n---\n# N\n{text}\n"));
+    (0..2_300).for_each(|number| write(number, "text"));
+    let settle = || {
+        place.cache().look_up(&place.team);
+        place.age();
+        assert!(place.is_remembered());
+    };
+    settle();
+    for number in [0, 999, 1_000, 1_199, 1_200, 2_299] {
+        write(number, "longer text");
+        assert!(!place.is_remembered(), "{number} has changed");
+        settle();
+    }
+    for number in [0, 1_199, 2_299] {
+        fs::remove_file(place.team.path.join(path(number))).expect("it is there");
+        assert!(!place.is_remembered(), "{number} is gone");
+        settle();
+    }
+    assert_eq!(place.read(), place.uncached());
+}
+
 #[test]
 fn damaged_cache_files_are_made_again() {
     let place = Place::new();
