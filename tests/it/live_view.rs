@@ -9,12 +9,9 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use crate::emulator::Emulator;
 use crate::process::{is_stopped, rest, signal, wait_for};
 use crate::support::TestRepo;
-use crate::terminal::Person;
+use crate::terminal::{PATIENCE, Person};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
-
-/// Nothing that is waited for takes as long; a machine under load may.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const LONG: &str =
     "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { wait = \"600s\" }, { say = \"Done.\" }]\n";

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Child;
+use std::time::Instant;
 
 use expect_test::expect_file;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::emulator::Emulator;
 use crate::process::signal;
 use crate::screens::{self, acted};
 use crate::support::TestRepo;
-use crate::terminal::Person;
+use crate::terminal::{PATIENCE, Person};
 
 const WIDTHS: [u16; 2] = [100, 60];
 
@@ -38,12 +39,16 @@ impl Album {
         self.add(repo, arguments, &shown);
     }
 
-    /// What is shown while squad goes on, which is then ended.
-    fn caught(&mut self, repo: &TestRepo, arguments: &[&str], act: impl FnOnce(&mut Person)) {
+    /// What is shown once it is so while squad goes on, which is then ended.
+    fn caught(&mut self, repo: &TestRepo, arguments: &[&str], is_so: impl Fn(&str) -> bool) {
         let mut shown = String::new();
         acted(repo, self.columns, arguments, |person, child| {
-            act(person);
-            shown = Emulator::shows(&person.screen, self.columns.into());
+            while !is_so(&shown) {
+                let count = person.screen.len();
+                person.reads();
+                assert!(person.screen.len() > count, "not shown: {shown}");
+                shown = Emulator::shows(&person.screen, self.columns.into());
+            }
             child.kill().expect("it is ours");
         });
         self.add(repo, arguments, &shown);
@@ -248,10 +253,15 @@ fn each_end() {
             signal(child, "INT");
         });
         album.text += "# killed\n\n";
-        // What an agent says is not on the disk at once, and what it has done is.
         let repo = repo(&turn(&format!("{write}, {{ hang = true }}")));
         acted(&repo, columns, &run(&work), |person, child| {
             person.waits_for("write app/cart.py");
+            // It is shown before it is on the disk.
+            let short = newest(&repo);
+            let since = Instant::now();
+            while !repo.squad(&["log", &short, "--json"]).out.contains("tool.completed") {
+                assert!(since.elapsed() < PATIENCE, "not recorded");
+            }
             child.kill().expect("it is ours");
         });
         album.squad(&repo, &["status"]);
@@ -279,10 +289,9 @@ fn each_question() {
         for (name, steps) in questions {
             let repo = repo(&turn(steps));
             album.text += &format!("# {name}\n\n");
-            album.caught(&repo, &run(&["--permissions", "ask", "--agent", "ada", "Work"]), |person| match name {
-                "the agent's own" => person.waits_for("Which port?"),
-                "an outside path" => person.waits_for("n no"),
-                _ => person.waits_for("? help"),
+            album.caught(&repo, &run(&["--permissions", "ask", "--agent", "ada", "Work"]), |shown| match name {
+                "the agent's own" => shown.trim_end().ends_with("\n>"),
+                _ => shown.contains("  ? help\n") && shown.trim_end().ends_with("Ctrl-C stops"),
             });
         }
         // What another terminal shows meanwhile, and what is left of it afterwards.

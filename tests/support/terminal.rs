@@ -11,7 +11,7 @@ use rustix::io::{FdFlags, fcntl_setfd, read, retry_on_intr};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// Nothing that is waited for takes as long; a machine under load may.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const LONG: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 
 pub(crate) struct Person {
