@@ -27,7 +27,12 @@ impl PastCall {
     }
 
     pub(crate) fn is_finished_command(&self) -> bool {
-        change_by(&self.tool) == Some(Access::Shell) && (self.ok == Some(true) || self.exit_code.is_some())
+        change_by(&self.tool) == Some(Access::Shell) && self.is_finished()
+    }
+
+    /// Whether it ran to its end: one that failed without an exit code may have been cut short.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.ok == Some(true) || self.exit_code.is_some()
     }
 
     /// `bash: make`

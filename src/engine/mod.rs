@@ -142,10 +142,18 @@ pub(crate) trait AdapterSession {
 pub(crate) struct Recall {
     /// Whether the model has received the prompt.
     pub(crate) has_prompt: bool,
-    /// Tools of calls without a result: it is unknown whether they took effect.
-    pub(crate) unfinished: Vec<String>,
+    /// Calls without a result, each with its tool: the session cannot tell whether they took effect.
+    pub(crate) unfinished: Vec<(String, String)>,
     /// The ids of all its tool calls.
     pub(crate) calls: Vec<String>,
+}
+
+#[cfg(test)]
+impl Recall {
+    /// The tools of its calls without a result.
+    fn unfinished_tools(&self) -> Vec<&str> {
+        self.unfinished.iter().map(|(_, tool)| &**tool).collect()
+    }
 }
 
 /// One of squad's own tools. The engine calls it with [`Fact::Request`].

@@ -219,10 +219,18 @@ impl Workers {
             warn("its session does not have the task, so it gets the task again".to_owned());
             return None;
         }
-        let lost: Vec<PastCall> =
-            work.calls.iter().filter(|past| !recall.calls.contains(&past.call)).cloned().collect();
-        if !recall.unfinished.is_empty() {
-            let tools = list(recall.unfinished.iter().map(|tool| format!("`{tool}`")));
+        // An engine may use an id again in its next turn.
+        let recorded = |call: &str| work.calls.iter().rfind(|past| past.call == call).filter(|past| past.is_finished());
+        let (ended, unfinished): (Vec<_>, Vec<_>) =
+            recall.unfinished.into_iter().partition(|(call, _)| recorded(call).is_some());
+        let has_lost = |past: &PastCall| {
+            !recall.calls.contains(&past.call)
+                || ended.iter().any(|(call, _)| recorded(call).is_some_and(|end| std::ptr::eq(end, past)))
+        };
+        let lost: Vec<PastCall> = work.calls.iter().filter(|past| has_lost(past)).cloned().collect();
+        let unfinished: Vec<String> = unfinished.into_iter().map(|(_, tool)| tool).collect();
+        if !unfinished.is_empty() {
+            let tools = list(unfinished.iter().map(|tool| format!("`{tool}`")));
             warn(format!("the outcome of its last calls of {tools} is unknown; it is told to check"));
         }
         if let Some(unknown) = compile::unknown_calls(&lost) {
@@ -231,7 +239,7 @@ impl Workers {
         if !lost.is_empty() {
             warn(format!("its session lost {} of its tool calls and is told about them", lost.len()));
         }
-        Some(without_hidden(compile::continuation_prompt(&recall.unfinished, &lost)))
+        Some(without_hidden(compile::continuation_prompt(&unfinished, &lost)))
     }
 
     /// Sends new decisions into a turn. `false`: they come with the next message.

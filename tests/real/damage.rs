@@ -89,6 +89,19 @@ fn sessions_that_were_damaged_end_as_others_do() {
     resumed("NULs behind it", &Goes::On, |text| [text.as_bytes(), &[0; 4096]].concat());
     resumed("line separators", &Goes::On, |text| text.replace(DONE, "\u{2028}done\u{2029}\u{85}").into());
     resumed("20 MB", &Goes::On, |text| text.replacen(DONE, &"long ".repeat(4_000_000), 1).into());
+    let program = "\"version\":1,\"producer\":\"copilot-agent\",\"copilotVersion\":\"1.";
+    let of_version = |text: &str, other: &str| text.replacen(program, other, 1).into_bytes();
+    resumed("of a later release", &Goes::On, |text| {
+        of_version(text, "\"version\":2,\"producer\":\"another\",\"copilotVersion\":\"9.")
+    });
+    resumed("of a release that told no version", &Goes::Afresh, |text| of_version(text, "\"copilotVersion\":\"0."));
+    resumed("with events that this release does not know", &Goes::On, |text| {
+        let line = |line: &str| format!("{line}\n{{\"type\":\"later.event\",\"data\":{{\"of\":[1]}}}}\n");
+        text.lines().map(line).collect::<String>().into()
+    });
+    resumed("with results under another name", &Goes::OnTold, |text| {
+        text.replace("\"tool.execution_complete\"", "\"tool.execution_finished\"").into()
+    });
     let second = |text: &str| text.rfind("{\"type\":\"assistant.message\"").expect("a call");
     resumed("cut in the middle", &Goes::OnTold, |text| text[..second(text) + 30].into());
     resumed("NULs in its second half", &Goes::OnTold, |text| {

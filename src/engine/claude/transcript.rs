@@ -110,7 +110,7 @@ impl Transcript {
             unfinished: begun
                 .iter()
                 .filter(|(id, _)| !has_ended(id))
-                .map(|(_, tool)| Tool::parse(tool).shown())
+                .map(|(id, tool)| ((*id).to_owned(), Tool::parse(tool).shown()))
                 .collect(),
             calls: begun.iter().map(|(id, _)| (*id).to_owned()).collect(),
         }
@@ -181,12 +181,12 @@ mod tests {
         let own = "mcp__squad__squad_status";
         let begun = [user(json!("old")), user(json!("the work")), call("a", "Bash"), call("b", own)];
         let recall = of(&begun);
-        assert_eq!((recall.has_prompt, recall.unfinished), (true, vec!["Bash".to_owned(), "squad_status".to_owned()]));
+        assert_eq!((recall.has_prompt, recall.unfinished_tools()), (true, vec!["Bash", "squad_status"]));
         let recall = of(&[&begun[..], &[end("a", false, "x"), end("b", true, "x")]].concat());
-        assert_eq!(recall.unfinished, ["squad_status"], "the model has not seen the failure");
+        assert_eq!(recall.unfinished_tools(), ["squad_status"], "the model has not seen the failure");
         assert_eq!(recall.calls, ["a", "b"]);
         let ended = [end("a", true, "x"), end("b", true, "x"), call("c", "Read"), end("c", false, "x")];
-        assert_eq!(of(&[&begun[..], &ended].concat()).unfinished, [""; 0]);
+        assert_eq!(of(&[&begun[..], &ended].concat()).unfinished, []);
         assert_eq!(of(&[user(json!("other")), call("a", "Bash")]), Recall::default());
         let steered = json!({ "type": "attachment", "attachment": { "type": "queued_command", "prompt": "the work" } });
         assert!(of(&[user(json!("x")), steered]).has_prompt);
@@ -212,7 +212,7 @@ mod tests {
         let cut = transcript(&lines);
         assert_eq!(cut.resume_at(), Some("u3"));
         let recall = cut.recall("the work");
-        assert_eq!((recall.unfinished, recall.calls), (vec!["Bash".to_owned()], vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!((recall.unfinished_tools(), &*recall.calls), (vec!["Bash"], &["a".to_owned(), "b".to_owned()][..]));
         // It went on behind that message, and has ended well.
         let mut on = user(json!("Go on."));
         on["parentUuid"] = "u3".into();
@@ -227,6 +227,6 @@ mod tests {
         let whole = transcript(&lines);
         assert_eq!((whole.resume_at(), whole.cost), (None, 0.5));
         assert_eq!(whole.recall("the work").calls, ["a", "b", "d"]);
-        assert_eq!(whole.recall("Go on.").unfinished, [""; 0]);
+        assert_eq!(whole.recall("Go on.").unfinished, []);
     }
 }

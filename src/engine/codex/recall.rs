@@ -56,7 +56,7 @@ pub(super) fn read(file: &Path, prompt: &str) -> Option<Recall> {
     if !recall.has_prompt {
         return Some(Recall::default());
     }
-    recall.unfinished = open.into_iter().map(|(_, tool)| tool).collect();
+    recall.unfinished = open;
     Some(recall)
 }
 
@@ -107,7 +107,9 @@ mod tests {
         let recall = read(&file, "Do it.").expect("it can be read");
         assert!(recall.has_prompt);
         assert_eq!(recall.calls, ["c1", "exec-1", "c2", "c3", "c4", "c5", "c6"]);
-        assert_eq!(recall.unfinished, ["apply_patch", "exec_command", "squad_status", "exec_command"]);
+        let unfinished =
+            [("c2", "apply_patch"), ("c3", "exec_command"), ("c4", "squad_status"), ("c6", "exec_command")];
+        assert_eq!(recall.unfinished, unfinished.map(|(call, tool)| (call.to_owned(), tool.to_owned())));
         assert_eq!(read(&file, "Something else."), Some(Recall::default()));
         assert_eq!(read(&folder.path().join("none"), ""), None);
     }

@@ -73,7 +73,7 @@ pub(super) fn read(answer: &Value, prompt: &str) -> Recall {
         }
     }
     let calls = begun.iter().map(|(call, _)| call.clone()).collect();
-    let unfinished = begun.into_iter().filter(|(call, _)| !ended.contains(call)).map(|(_, tool)| tool).collect();
+    let unfinished = begun.into_iter().filter(|(call, _)| !ended.contains(call)).collect();
     Recall { has_prompt: true, unfinished, calls }
 }
 
@@ -87,28 +87,32 @@ mod tests {
         let failed =
             |id: &str| json!({ "type": "tool.execution_complete", "data": { "toolCallId": id, "success": false } });
         let answered = json!({ "type": "assistant.message", "data": {} });
-        let of = |events: &[Value]| read(&json!({ "events": events }), "work").unfinished;
+        let of = |events: &[Value]| read(&json!({ "events": events }), "work");
         let said = |text: &str| json!({ "type": "user.message", "data": { "content": text } });
         let events = json!({ "events": [
             said("work"), call("tool.execution_start", "a"), said("work"), call("tool.execution_start", "b"),
             call("tool.execution_complete", "b"), call("tool.execution_start", "c"), json!({ "type": 7 }), json!([]),
         ]});
-        let (unfinished, calls) = (vec!["bash".to_owned()], ["b", "c"].map(str::to_owned).to_vec());
+        let (unfinished, calls) = (vec![("c".to_owned(), "bash".to_owned())], ["b", "c"].map(str::to_owned).to_vec());
         assert_eq!(read(&events, "work\n"), Recall { has_prompt: true, unfinished, calls });
         assert_eq!(read(&events, "other work"), Recall::default());
         assert!(read(&json!({ "events": [said("Decided: tabs.\n---\n\nwork")] }), "work").has_prompt);
         let [begun, lost] = [call("tool.execution_start", "a"), failed("a")];
-        assert_eq!(of(&[said("work"), begun.clone(), answered.clone(), lost.clone()]), ["bash"]);
-        assert!(of(&[said("work"), begun.clone(), lost.clone(), answered.clone()]).is_empty(), "the model has seen it");
+        assert_eq!(of(&[said("work"), begun.clone(), answered.clone(), lost.clone()]).unfinished_tools(), ["bash"]);
+        assert!(
+            of(&[said("work"), begun.clone(), lost.clone(), answered.clone()]).unfinished.is_empty(),
+            "the model has seen it"
+        );
         let mut cut_off = lost;
         cut_off["data"]["error"] = json!({ "message": "Extension disconnected before responding to tool call" });
-        assert_eq!(of(&[said("work"), begun, cut_off, answered]), ["bash"]);
+        assert_eq!(of(&[said("work"), begun, cut_off, answered]).unfinished_tools(), ["bash"]);
         let asked = |id: &str| {
             let requests = json!([{ "toolCallId": id, "name": "edit" }]);
             json!({ "type": "assistant.message", "data": { "toolRequests": requests } })
         };
         assert_eq!(
-            of(&[said("work"), call("tool.execution_start", "a"), asked("b"), call("tool.execution_start", "b")]),
+            of(&[said("work"), call("tool.execution_start", "a"), asked("b"), call("tool.execution_start", "b")])
+                .unfinished_tools(),
             ["edit", "bash"]
         );
         for odd in [json!(null), json!({ "events": 1 }), json!([{}])] {

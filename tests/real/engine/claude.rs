@@ -297,7 +297,7 @@ async fn a_killed_program_goes_on_where_it_was() {
     assert!(has(&lines, "connection lost: claude was lost: its process ended (signal: 9"), "{lines:#?}");
     assert!(has(&lines, "interrupted "), "{lines:#?}");
     let recall = session.recall(task).await.expect("it is read");
-    assert_eq!((recall.has_prompt, recall.unfinished), (true, vec!["Bash".to_owned()]), "{:?}", recall.calls);
+    assert_eq!((recall.has_prompt, recall.unfinished_tools()), (true, vec!["Bash"]), "{:?}", recall.calls);
     let lines = Answers::default().turn(&mut session, "You were interrupted. Go on.\n").await;
     assert!(has(&lines, "connection restored") && has(&lines, "message Over."), "{lines:#?}");
     assert_eq!(fs::read_to_string(world.project().join("made.txt")).expect("it was made"), "once\n");

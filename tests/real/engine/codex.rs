@@ -367,7 +367,7 @@ async fn a_killed_process_is_restored_with_what_it_knew() {
     assert!(sleeping().is_empty(), "what it had started goes on");
     let recall = session.recall(&prompt).await.expect("it can be told");
     assert!(recall.has_prompt && recall.calls.len() == 1);
-    assert_eq!(recall.unfinished, ["exec_command"]);
+    assert_eq!(recall.unfinished_tools(), ["exec_command"]);
     assert_eq!(turn(&mut session, "STEP say:three", &yes).await, ["message three", "idle"]);
     let told = world.model.requests().last().expect("a request")["input"].to_string();
     assert!(told.contains("one") && told.contains("aborted") && !told.contains("ended\\\": 0"), "{told}");
