@@ -25,6 +25,8 @@ const MOST_TOLD: usize = 2_000;
 const LARGEST: u64 = 4 << 20;
 /// Characters of a title that is told when its decision has ended.
 const TITLE: usize = 160;
+/// Characters of a task that tell it from others.
+const TASK: usize = 400;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -43,6 +45,8 @@ pub(crate) struct SessionMemory {
     situation: String,
     /// Hashes of the turns of conversations that it knows.
     turns: Vec<String>,
+    /// The beginning of the last task that it did.
+    task: String,
     /// It took the place of one that could not be resumed, and was not used yet.
     is_replacement: bool,
 }
@@ -79,6 +83,16 @@ impl SessionMemory {
     pub(super) fn compile(&mut self, hash: &str) -> bool {
         let before = std::mem::replace(&mut self.compiled, hash.to_owned());
         !before.is_empty() && before != hash
+    }
+
+    /// Notes the task that it does now.
+    pub(super) fn begin(&mut self, task: &str) {
+        self.task = task.chars().take(TASK).collect();
+    }
+
+    /// The beginning of the last task that it did, which its engine has stored if it has all of the session.
+    pub(super) fn last_task(&self) -> Option<&str> {
+        (!self.task.is_empty()).then_some(&self.task)
     }
 
     /// Begins work in a run or conversation. Returns whether it worked in another one before.

@@ -118,13 +118,13 @@ impl SessionPool {
         let (session, origin, engine) = match claim {
             Claim::Reuse(mut session) => match is_usable(&mut session, &mut shortened).await {
                 true => (session, SessionOrigin::Warm, self.engine_of(&own)),
-                false => self.reopen(own, Some(session), true, reports).await?,
+                false => self.reopen(kept, own, Some(session), true, reports).await?,
             },
             Claim::Open { mut old, resume } => {
                 if let Some(old) = &mut old {
                     is_usable(old, &mut shortened).await;
                 }
-                self.reopen(own, old, resume, reports).await?
+                self.reopen(kept, own, old, resume, reports).await?
             }
         };
         let standing = Some(kept.activate(&agent, to, origin, !shortened.is_empty()));
@@ -151,6 +151,7 @@ impl SessionPool {
 
     async fn reopen(
         &self,
+        kept: &KeptSessions,
         opening: Opening,
         old: Option<Box<Session>>,
         resume: bool,
@@ -159,7 +160,29 @@ impl SessionPool {
         if let Some(old) = old {
             old.close().await;
         }
-        self.open_on_engine(Opening { resume, ..opening }, reports).await
+        self.open_standing(kept, Opening { resume, ..opening }, reports).await
+    }
+
+    /// Opens a standing session. One whose engine has lost the end of its history, as in a file that was cut short, knows
+    /// nothing that can be relied on: it is told again.
+    async fn open_standing(
+        &self,
+        kept: &KeptSessions,
+        opening: Opening,
+        reports: &Reports,
+    ) -> Result<(Box<Session>, SessionOrigin, String), EngineError> {
+        let (agent, name) = (opening.spec.agent.clone(), opening.session.clone());
+        let (mut session, origin, engine) = self.open_on_engine(opening, reports).await?;
+        if origin == SessionOrigin::Resumed
+            && let Some(task) = kept.last_task(&agent)
+            && session.recall(&task).await.is_some_and(|recall| !recall.has_prompt)
+        {
+            let reason =
+                "its stored history lacks its last task, so it is told again what squad has recorded".to_owned();
+            reports.tell(Some(&agent), EventKind::SessionError { session: name, reason });
+            kept.forget(&agent);
+        }
+        Ok((session, origin, engine))
     }
 
     /// Opens a session. If it cannot be resumed, a fresh one is opened and the reason is reported.
@@ -289,7 +312,7 @@ impl SessionPool {
         loop {
             kept.tell(agent, |session| EventKind::SessionSpawning { session });
             let asked = Instant::now();
-            let pending = match self.open_on_engine(opening, &kept.reports).await {
+            let pending = match self.open_standing(kept, opening, &kept.reports).await {
                 Ok((session, origin, _)) => kept.store(agent, session, origin, seconds(asked.elapsed())),
                 Err(error) => {
                     kept.tell(agent, |session| EventKind::SessionError { session, reason: error.to_string() });

@@ -138,6 +138,20 @@ impl KeptSessions {
         Some(Claim::Open { old: None, resume })
     }
 
+    /// The last task of a session that somebody is opening, with which its history is complete.
+    pub(super) fn last_task(&self, agent: &Slug) -> Option<String> {
+        let slots = self.slots.lock();
+        Some(slots.get(agent)?.held.as_ref()?.memory.last_task()?.to_owned())
+    }
+
+    /// Notes that what a session knew is gone.
+    pub(super) fn forget(&self, agent: &Slug) {
+        if let Some(held) = self.slots.lock().get_mut(agent).and_then(|slot| slot.held.as_mut()) {
+            held.memory.replace();
+            held.write();
+        }
+    }
+
     /// Marks the session as active. Returns what it knows. `is_shortened`: its engine has compacted it since.
     pub(super) fn activate(
         &self,
@@ -234,15 +248,14 @@ impl KeptSessions {
         origin: SessionOrigin,
         seconds: f64,
     ) -> Option<PendingChange> {
+        if origin == SessionOrigin::Created {
+            self.forget(agent);
+        }
         let mut slots = self.slots.lock();
         // The pool is stopping; dropping the session ends it.
         let slot = slots.get_mut(agent)?;
         let (model, compiled_hash) = (session.model().to_owned(), slot.opening.spec.compiled_hash.clone());
         let name = slot.opening.session.clone();
-        if let Some(held) = slot.held.as_mut().filter(|_| origin == SessionOrigin::Created) {
-            held.memory.replace();
-            held.write();
-        }
         slot.state = State::Idle { session, since: Instant::now() };
         let pending = slot.take_pending();
         drop(slots);

@@ -630,6 +630,9 @@ impl Workers {
                 (begins + &task + &before + &told + &written_by_others(&others) + &known, job.attachments)
             }
         };
+        if let Some(standing) = &mut borrowed.standing {
+            standing.memory.begin(&task);
+        }
         let missed = self.earlier_messages(&mut borrowed.session, &work.agent).await;
         let news = self.news(&job.opening.spec, borrowed);
         (prompt + &missed + &news, attachments)

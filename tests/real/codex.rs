@@ -14,7 +14,7 @@ use crate::support::{COORDINATOR, World, call, create, decide, plays, shell, sig
 const LARGEST: usize = 30_000;
 
 /// Makes Codex a world's engine: of all agents, or of these.
-fn on_codex(world: &mut World, agents: &[&str], model: &str) {
+pub(crate) fn on_codex(world: &mut World, agents: &[&str], model: &str) {
     let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
     let home = PathBuf::from(&world.repo.variables["HOME"]);
     let engine = if agents.is_empty() { "codex" } else { "copilot" };

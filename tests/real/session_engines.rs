@@ -24,7 +24,7 @@ fn own(tool: &str, arguments: &Value) -> String {
 }
 
 /// A world whose agents work on Claude Code, but for what `others` says.
-fn world_of<const N: usize>(others: &str, scripts: impl FnOnce(&Path) -> [Script; N]) -> World {
+pub(crate) fn world_of<const N: usize>(others: &str, scripts: impl FnOnce(&Path) -> [Script; N]) -> World {
     let mut world = World::new(scripts);
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules/@anthropic-ai");
     let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);

@@ -1,10 +1,14 @@
 //! `squad watch` with the real CLI: sessions that wait for work, and follow their charters.
 
+use std::fs;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::codex::on_codex;
+use crate::session_engines::world_of;
 use crate::support::{Ended, Run, World, create, decide, plays, shell, signal};
 
 const ORCHESTRATE: [&str; 4] = ["orchestrate", "--json", "--permissions", "allow"];
@@ -86,7 +90,7 @@ fn mondays_work_is_known_on_tuesday_however_the_watch_ended() {
     signal(watch.id(), "INT");
     watch.end();
     world.settle();
-    std::fs::remove_dir_all(world.repo.root().join(".git/squad/homes")).expect("a folder");
+    fs::remove_dir_all(world.repo.root().join(".git/squad/homes")).expect("a folder");
     watch = world.start(&["watch", "--json"]);
     watch.wait_for(&["session.error", "squad-ada"]);
     watch.wait_for(&["session.created", "\"agent\":\"bob\""]);
@@ -135,7 +139,7 @@ fn work_in_another_work_tree_is_told_to_nobody_here() {
     orchestrate(&world, "@bob write the file");
     let there = world.run(&[&ORCHESTRATE[..], &["-C", "../side", "@ada explain the lens"]].concat());
     assert_eq!(there.code, Some(0), "{there}");
-    std::fs::remove_dir_all(world.repo.root().join(".git/squad/homes")).expect("a folder");
+    fs::remove_dir_all(world.repo.root().join(".git/squad/homes")).expect("a folder");
     orchestrate(&world, "@ada explain the gull");
     let heard = told(&world, "explain the gull").concat();
     assert!(heard.contains("Task: @ada explain the buoy") && !heard.contains("the lens"), "{heard}");
@@ -150,7 +154,7 @@ fn a_session_that_is_compacted_stays_as_small_and_knows_what_is_decided() {
     world.repo.variables.insert("COPILOT_PROVIDER_MAX_PROMPT_TOKENS".to_owned(), "30000".to_owned());
     let watch = watched(&world);
     let memory = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", watch.id())).expect("Linux");
+        let status = fs::read_to_string(format!("/proc/{}/status", watch.id())).expect("Linux");
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its memory");
         line.trim_end_matches("kB").trim().parse::<usize>().expect("a number")
     };
@@ -180,37 +184,71 @@ fn a_session_that_is_compacted_stays_as_small_and_knows_what_is_decided() {
     world.settle();
 }
 
-/// Each file of what the CLI stores, cut in the middle or overwritten: the agent has its history, or squad's record of it.
+/// Each file of what an engine stores, cut in the middle, overwritten, of another release, or gone: the agent has its
+/// history, or squad's record of it.
 #[test]
 fn a_torn_session_is_resumed_or_replaced() {
-    let torn: [fn(&[u8]) -> Vec<u8>; 3] =
-        [|bytes| bytes[..bytes.len() / 2].to_vec(), |_| b"{\0garbage\n".to_vec(), |_| Vec::new()];
-    for (number, torn) in torn.into_iter().enumerate() {
-        let world = World::new(|_| [plays("ada", &["say:Done."])]);
-        world.repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
-        orchestrate(&world, "@ada explain the pier endpoint");
-        let mut files = Vec::new();
-        let mut folders = vec![world.repo.root().join(".git/squad/homes")];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-                match entry.path() {
-                    path if path.is_dir() => folders.push(path),
-                    path if path.display().to_string().contains("squad-ada") => files.push(path),
-                    _ => {}
-                }
+    let claude: fn() -> World = || world_of("", |_| [plays("ada", &["say:Done."])]);
+    let codex = || {
+        let mut world = World::new(|_| [plays("ada", &["say:Done."])]);
+        on_codex(&mut world, &[], "gpt-5.3-codex");
+        world
+    };
+    for (engine, world) in [
+        ("copilot", (|| World::new(|_| [plays("ada", &["say:Done."])])) as fn() -> World),
+        ("claude", claude),
+        ("codex", codex),
+    ] {
+        resumed_after(engine, world, "cut", |bytes| Some(bytes[..bytes.len() / 2].to_vec()));
+        resumed_after(engine, world, "no JSON", |_| Some(b"{\0garbage\n".to_vec()));
+        resumed_after(engine, world, "empty", |_| Some(Vec::new()));
+        resumed_after(engine, world, "gone", |_| None);
+        // As another release may write it: with its own number, and with messages in a form that this one does not know.
+        resumed_after(engine, world, "of another release", |bytes| {
+            let mut text = String::from_utf8_lossy(bytes).into_owned();
+            for key in ["copilotVersion", "version", "cli_version"] {
+                text = text.replace(&format!("\"{key}\":\""), &format!("\"{key}\":\"99."));
+            }
+            Some(
+                text.replace("\"role\":\"assistant\"", "\"role\":\"agent\"")
+                    .replace("\"assistant.message\"", "\"agent.message\"")
+                    .into(),
+            )
+        });
+    }
+}
+
+fn resumed_after(engine: &str, world: fn() -> World, damage: &str, write: fn(&[u8]) -> Option<Vec<u8>>) {
+    let world = world();
+    world.repo.write(".squad/config.toml", "[sessions]\nstanding = true\n");
+    orchestrate(&world, "@ada explain the pier endpoint");
+    let mut files = Vec::new();
+    let mut folders =
+        vec![world.repo.root().join(".git/squad/homes"), PathBuf::from(&world.repo.variables["HOME"]).join(engine)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.path() {
+                path if entry.file_type().expect("a type").is_dir() => folders.push(path),
+                path if path.display().to_string().contains("squad-ada") => files.push(path),
+                path if path.extension().is_some_and(|end| end == "jsonl") => files.push(path),
+                _ => {}
             }
         }
-        assert!(!files.is_empty());
-        for file in files {
-            let bytes = std::fs::read(&file).expect("a file");
-            std::fs::write(&file, torn(&bytes)).expect("a file");
-        }
-        let second = orchestrate(&world, "@ada explain the harbour endpoint");
-        let heard = told(&world, "the harbour endpoint").concat();
-        assert!(heard.contains("the pier endpoint"), "{number}: {second}\n{heard}");
-        assert!(heard.contains("Times are UTC"), "{number}: {second}\n{heard}");
-        world.settle();
     }
+    assert!(!files.is_empty(), "{engine}");
+    for file in files {
+        let bytes = fs::read(&file).expect("a file");
+        match write(&bytes) {
+            Some(other) => fs::write(&file, other).expect("a file"),
+            None => fs::remove_file(&file).expect("a file"),
+        }
+    }
+    let second = orchestrate(&world, "@ada explain the harbour endpoint");
+    let heard = world.requests_with("the harbour endpoint").concat();
+    for text in ["the pier endpoint", "Times are UTC"] {
+        assert!(heard.contains(text), "{engine}, {damage}: {second}\n{heard}");
+    }
+    world.settle();
 }
 
 #[test]
@@ -288,7 +326,7 @@ fn how_long_a_warm_run_takes() {
     let watch = watched(&world);
     let (warm, opened): (Vec<_>, Vec<_>) = (0..9).map(|_| run()).unzip();
     println!("cold {:?}, warm {:?}, sessions opened in {opened:?} s", median(cold), median(warm));
-    let status = std::fs::read_to_string(format!("/proc/{}/status", watch.id())).expect("Linux");
+    let status = fs::read_to_string(format!("/proc/{}/status", watch.id())).expect("Linux");
     println!(
         "{:?}",
         status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM")).collect::<Vec<_>>()
