@@ -40,7 +40,7 @@ impl Staged {
         };
         let answer = call.succeed()?;
         let mut entries = BTreeMap::new();
-        for record in answer.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
+        for record in answer.records() {
             let (path, entry) = parse_entry(record, repository)
                 .ok_or_else(|| Error::damaged(repository.git_dir(), "`git ls-files` answered in an unknown form"))?;
             entries.insert(path, entry);

@@ -127,7 +127,7 @@ fn what_a_sparse_checkout_hides_stays_hidden() {
 
 /// A `git` that first runs `deed` when it is called with these words.
 #[cfg(unix)]
-fn wrapped(world: &mut World, words: &str, deed: &str) {
+pub(super) fn wrapped(world: &mut World, words: &str, deed: &str) {
     let wrapper = world.folder.path().join("git-wrapper");
     let script = format!("#!/bin/sh\ncase \"$*\" in *'{words}'*)\n{deed};;\nesac\nexec git \"$@\"\n");
     crate::script::write(&wrapper, &script);

@@ -413,6 +413,24 @@ fn perform(world: &World, act: &Act) {
     }
 }
 
+/// What an agent adds to the index or takes from it while both of the gits that look at the work tree read it.
+#[cfg(unix)]
+#[test]
+fn a_file_that_enters_or_leaves_the_index_meanwhile_is_seen() {
+    for (words, deed) in [
+        ("ls-files --others", "sleep 0.3; git add new.txt"),
+        ("--untracked-files=no", "sleep 0.3; git rm -q --cached b.up"),
+    ] {
+        let mut world = world();
+        world.write("new.txt", "new\n");
+        edits::wrapped(&mut world, words, &format!("  if mkdir \"$HOME/once\" 2>/dev/null; then {deed}; fi"));
+        let taken = take(&world.repository(), 1, None);
+        let files = world.git(&["ls-tree", "-r", "--name-only", &taken.commit()]);
+        assert!(files.contains("new.txt") && files.contains("b.up"), "{deed}: {files}");
+        assert_ne!(world.git(&["status", "--porcelain"]), "?? new.txt\n", "it was done");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 50, ..ProptestConfig::default() })]
     #[test]
