@@ -226,6 +226,11 @@ impl Output {
         self.status.success()
     }
 
+    /// What it printed, with a NUL byte behind each.
+    pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
+        self.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty())
+    }
+
     /// Its stdout, without trailing white space.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
@@ -288,14 +293,16 @@ fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receive
     receiver
 }
 
-/// The pipes are closed by now, so the first check nearly always succeeds.
+/// The pipes are closed by now, so it has ended, or is about to.
 fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+    let mut pause = Duration::from_micros(10);
     loop {
         match child.try_wait()? {
             Some(status) => return Ok(Some(status)),
             None if Instant::now() >= deadline => return Ok(None),
-            None => thread::sleep(Duration::from_micros(200)),
+            None => thread::sleep(pause),
         }
+        pause = (pause * 2).min(Duration::from_millis(5));
     }
 }
 

@@ -2,6 +2,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
+    thread,
 };
 
 use gix::{ObjectId, hash};
@@ -238,6 +239,13 @@ impl Repository {
     pub(crate) fn user(&self) -> Option<&str> {
         let name = self.settings()?.values("user.name").rfind(|(rest, _)| rest.is_empty())?.1;
         (!name.trim().is_empty()).then_some(name)
+    }
+
+    /// Asks git for its settings in the background, so that the first who needs them does not wait.
+    pub(crate) fn ask_ahead(&self) {
+        let repository = self.clone();
+        // Without a thread, whoever needs them asks.
+        drop(thread::Builder::new().spawn(move || repository.settings().is_some()));
     }
 
     fn settings(&self) -> Option<&Settings> {

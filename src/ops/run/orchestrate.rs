@@ -469,6 +469,10 @@ async fn sessions_of(
     let given: Vec<String> = order.members.iter().filter_map(|member| member.given.engine.clone()).collect();
     let others = (&given[..], order.described.as_ref());
     let attached: Vec<PathBuf> = attachments::absolute(project, &order.attachments).iter().map(PathBuf::from).collect();
+    // While the sandbox and the engine are tried.
+    if env.threads {
+        project.repository.ask_ahead();
+    }
     let bounds = sandbox::of_run(env, project, run.as_str(), &attached)
         .map_err(|failure| NotStarted { engine: project.settings.engine.name.clone(), failure })?;
     bounds.report(reports);
