@@ -104,8 +104,7 @@ pub(super) struct Output {
 impl Call {
     pub(super) fn new(environment: &Environment, directory: &Path, arguments: &[&str]) -> Self {
         let command = environment.git().map(|git| Self::command(&git, environment, directory, arguments));
-        let display = format!("git {}", arguments.join(" "));
-        Self { command, display, input: Vec::new(), stdin: None, timeout: TIMEOUT }
+        Self { command, display: shown("git", arguments), input: Vec::new(), stdin: None, timeout: TIMEOUT }
     }
 
     fn command(git: &Program, environment: &Environment, directory: &Path, arguments: &[&str]) -> Command {
@@ -130,6 +129,11 @@ impl Call {
     }
 
     pub(super) fn arguments<A: AsRef<OsStr>>(mut self, arguments: &[A]) -> Self {
+        // What is called is named, and not each path.
+        if !self.display.contains(' ') {
+            let words = arguments.iter().take(1).filter_map(|word| word.as_ref().to_str());
+            self.display = shown(&self.display, &words.collect::<Vec<_>>());
+        }
         self.command = self.command.map(|mut command| {
             command.args(arguments);
             command
@@ -217,6 +221,11 @@ impl Call {
     }
 
     fn failure(&self, message: String) -> Error {
+        let directory = self.command.as_ref().ok().and_then(Command::get_current_dir);
+        let message = match directory.filter(|directory| !directory.is_dir()) {
+            Some(gone) => format!("{} is gone", gone.display()),
+            None => message,
+        };
         Error::Program { command: self.display.clone(), message }
     }
 }
@@ -279,6 +288,19 @@ fn communicate<T>(
     }
 }
 
+/// A call without the settings before its subcommand.
+fn shown(program: &str, arguments: &[&str]) -> String {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "-c" => drop(words.next()),
+            option if option.starts_with('-') => {}
+            subcommand => return [&[program, subcommand], words.as_slice()].concat().join(" "),
+        }
+    }
+    program.to_owned()
+}
+
 fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -324,4 +346,22 @@ fn kill(child: &mut Child) {
     }
     let _ = child.kill();
     let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_named_by_its_subcommand() {
+        for (arguments, name) in [
+            (&["fetch", "-c", "x"][..], "git fetch -c x"),
+            (&["-c", "a=b", "--literal-pathspecs", "status", "-z"], "git status -z"),
+            (&["-c", "a=b"], "git"),
+            (&["-c"], "git"),
+            (&[], "git"),
+        ] {
+            assert_eq!(shown("git", arguments), name, "{arguments:?}");
+        }
+    }
 }

@@ -413,6 +413,16 @@ fn perform(world: &World, act: &Act) {
     }
 }
 
+#[test]
+fn a_work_tree_that_is_gone_is_said_to_be() {
+    let world = world();
+    world.git(&["worktree", "add", "-q", "linked"]);
+    let linked = world.at("linked");
+    fs::remove_dir_all(world.root().join("linked")).unwrap();
+    let error = linked.take_snapshot(("run", 1), None, |_| None, &ada(), noon()).unwrap_err().to_string();
+    assert!(error.starts_with("`git ls-files") && error.ends_with("linked is gone"), "{error}");
+}
+
 /// What an agent adds to the index or takes from it while both of the gits that look at the work tree read it.
 #[cfg(unix)]
 #[test]

@@ -80,11 +80,12 @@ impl Status {
         let status =
             |untracked: &str| call(&["status", "--porcelain=v2", untracked, "--ignore-submodules=all", "--no-renames"]);
         let before = staging::stamp(repository);
-        // One git looks at tracked files and the other for untracked ones: side by side that takes three quarters of the
-        // time.
-        let others = || call(&["ls-files", "--others", "--exclude-standard"]).succeed_while(meanwhile);
-        let (mut tracked, others) = status("--untracked-files=no").succeed_while(others)?;
-        let (mut others, done) = others?;
+        // Side by side they take three quarters of the time of one that does both. Looking for untracked files, which takes
+        // longer, begins first.
+        let tracked = || status("--untracked-files=no").succeed_while(meanwhile);
+        let others = call(&["ls-files", "--others", "--exclude-standard"]);
+        let (mut others, tracked) = others.succeed_while(tracked)?;
+        let (mut tracked, done) = tracked?;
         // What was added to the index or taken from it in between, neither may have seen.
         if staging::stamp(repository) != before {
             tracked = status("--untracked-files=all").succeed()?;
