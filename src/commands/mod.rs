@@ -12,6 +12,9 @@ mod bench_policy;
 #[cfg(feature = "bench")]
 #[path = "../../tests/bench/route_command.rs"]
 mod bench_route;
+#[cfg(feature = "bench")]
+#[path = "../../tests/bench/snapshot_command.rs"]
+mod bench_snapshot;
 mod cancel;
 mod carry;
 mod change;
@@ -201,6 +204,9 @@ enum Command {
     #[cfg(feature = "bench")]
     #[command(hide = true)]
     BenchRoute(bench_route::Args),
+    #[cfg(feature = "bench")]
+    #[command(hide = true)]
+    BenchSnapshot(bench_snapshot::Args),
     #[command(hide = true)]
     Carry(carry::Args),
     #[cfg(unix)]
@@ -322,6 +328,8 @@ impl Command {
             Self::BenchPolicy(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Self::BenchRoute(args) => args.run(&mut context),
+            #[cfg(feature = "bench")]
+            Self::BenchSnapshot(args) => args.run(&mut context),
             Self::Carry(args) => args.run(&mut context),
             #[cfg(unix)]
             Self::Guard(args) => args.run(&mut context),

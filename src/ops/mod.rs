@@ -21,7 +21,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::list;
 #[cfg(feature = "bench")]
-pub(crate) use ledger::journal::append;
+pub(crate) use ledger::journal::{append, writer};
 pub(crate) use output::{write_file, write_text};
 pub(crate) use team::layers::own_settings;
 pub(crate) use team::project::{Project, require_merged, require_readable, team_settings};
