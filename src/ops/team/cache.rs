@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub(in crate::ops) use self::fingerprint::FileStamps;
 use self::fingerprint::Fingerprint;
+pub(in crate::ops) use self::fingerprint::look;
 pub(in crate::ops) use self::folder::CacheFolder;
 use crate::compile::NoteIndex;
 use crate::env::Env;

@@ -113,6 +113,15 @@ pub(in crate::ops) enum Chooser {
     Person,
 }
 
+/// How an agent's work in a run ended. It has its own table, which is small.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::ops) struct WorkEnd {
+    pub(in crate::ops) at: Timestamp,
+    pub(in crate::ops) run: Option<RunId>,
+    pub(in crate::ops) agent: Option<Slug>,
+    pub(in crate::ops) outcome: Outcome,
+}
+
 /// The files an agent wrote to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) struct FileWrites {
@@ -230,6 +239,19 @@ impl Derived for EntryFacts {
     }
 }
 
+impl Derived for WorkEnd {
+    const TABLE: &'static str = "ended";
+
+    fn may_be_in(kind: &str) -> bool {
+        EventKind::END_NAMES.contains(&kind)
+    }
+
+    fn of(entry: Entry) -> Result<Option<Self>, String> {
+        let outcome = entry.understood()?.and_then(|kind| Some(kind.end()?.0));
+        Ok(outcome.map(|outcome| Self { at: entry.at, run: entry.run, agent: entry.agent, outcome }))
+    }
+}
+
 impl Derived for FileWrites {
     const TABLE: &'static str = "wrote";
 
@@ -300,6 +322,7 @@ mod tests {
         agrees::<EntryHeader>();
         agrees::<EntryFacts>();
         agrees::<FileWrites>();
+        agrees::<WorkEnd>();
         agrees::<ReviewFact>();
     }
 }

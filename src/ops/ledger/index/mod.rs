@@ -9,6 +9,7 @@
 //! SPAN.told        the entries' data for lists and prompts
 //! SPAN.reviewed    verdicts and lockouts
 //! SPAN.wrote       the files that changed in runs
+//! SPAN.ended       how agents' work ended
 //! TEAM.damage      known damage, so that commands report it without reading it again
 //! SPAN.runs        the runs with entries in the span, so that other spans can be skipped
 //! ```
@@ -30,14 +31,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub(in crate::ops) use self::facts::{
-    Chooser, EntryFacts, EntryHeader, Fact, FileWrites, ReviewFact, Ruling, beginning,
+    Chooser, EntryFacts, EntryHeader, Fact, FileWrites, ReviewFact, Ruling, WorkEnd, beginning,
 };
 use self::head::Head;
 pub(in crate::ops) use self::head::{Place, Span};
 pub(in crate::ops) use self::unlanded::{Unlanded, unlanded};
 use crate::git::{Error, Repository, Snapshot};
 use crate::model::{Damage, DamageKind, IntoSet, RunId};
-use crate::ops::team::cache::CacheFolder;
+use crate::ops::team::cache::{CacheFolder, look};
 use crate::record::{Entry, Read};
 
 /// Increase the number when the stored data changes.
@@ -132,7 +133,7 @@ impl<'a> Index<'a> {
                 let now = repository.ledger().snapshot_at(&tip)?.require_readable()?;
                 let (head, divided) = Head::derive(&now, prefix, tip.clone(), cached, repository.damage().activity())?;
                 for path in divided.iter().map(|path| file_name(path)) {
-                    [EntryHeader::TABLE, EntryFacts::TABLE, FileWrites::TABLE, RUNS]
+                    [EntryHeader::TABLE, EntryFacts::TABLE, FileWrites::TABLE, WorkEnd::TABLE, RUNS]
                         .iter()
                         .for_each(|table| cache_folder.remove(&path, table));
                 }
@@ -218,8 +219,27 @@ impl<'a> Index<'a> {
 
     /// A row for each entry of a span whose kind may have this data, in order of creation.
     pub(in crate::ops) fn rows<T: Derived>(&self, span: &Span) -> Result<Vec<Row<T>>, Error> {
+        self.up_to_date(span, self.cache_folder.read(&file_name(&span.path), T::TABLE))
+    }
+
+    /// The same of several spans. What is cached of them is read side by side.
+    pub(in crate::ops) fn rows_of<T: Derived + Send>(&self, spans: &[Span]) -> Result<Vec<Row<T>>, Error> {
+        let cached = self.cached::<CachedRows<T>>(spans, T::TABLE);
+        let rows = spans.iter().zip(cached).map(|(span, cached)| self.up_to_date(span, cached));
+        Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    fn cached<T: DeserializeOwned + Send>(&self, spans: &[Span], table: &str) -> Vec<Option<T>> {
+        let folder = &self.cache_folder;
+        let read = look(spans, |span| Some(folder.read::<T>(&file_name(&span.path), table)));
+        // What could not be read is derived.
+        read.unwrap_or_else(|| spans.iter().map(|_| None).collect())
+    }
+
+    /// A span's rows, from what is cached of them.
+    fn up_to_date<T: Derived>(&self, span: &Span, cached: Option<CachedRows<T>>) -> Result<Vec<Row<T>>, Error> {
         let name = file_name(&span.path);
-        let rows = match self.cache_folder.read::<CachedRows<T>>(&name, T::TABLE) {
+        let rows = match cached {
             Some(cached) if cached.span == span.key && !span.key.is_empty() => cached.rows,
             cached => {
                 let rows = self.derive(span, cached)?;
@@ -244,18 +264,23 @@ impl<'a> Index<'a> {
         Ok(rows)
     }
 
-    /// Whether a span may have entries of a run.
-    pub(in crate::ops) fn may_hold(&self, span: &Span, run: &RunId) -> Result<bool, Error> {
-        let name = file_name(&span.path);
-        let runs = match self.cache_folder.read::<Runs>(&name, RUNS) {
-            Some(runs) if runs.span == span.key => runs,
-            _ => {
-                let runs = Runs::of(span, &self.rows(span)?);
-                self.store(&name, RUNS, &runs);
-                runs
+    /// Those of some spans that may have entries of a run.
+    pub(in crate::ops) fn holding(&self, spans: &[Span], run: &RunId) -> Result<Vec<Span>, Error> {
+        let mut holding = Vec::new();
+        for (span, cached) in spans.iter().zip(self.cached::<Runs>(spans, RUNS)) {
+            let runs = match cached {
+                Some(runs) if runs.span == span.key => runs,
+                _ => {
+                    let runs = Runs::of(span, &self.rows(span)?);
+                    self.store(&file_name(&span.path), RUNS, &runs);
+                    runs
+                }
+            };
+            if !runs.is_whole || runs.runs.contains(run) {
+                holding.push(span.clone());
             }
-        };
-        Ok(!runs.is_whole || runs.runs.contains(run))
+        }
+        Ok(holding)
     }
 
     /// The data of a span's entries, in order.
@@ -336,7 +361,8 @@ impl<'a> Index<'a> {
             }
             for span in head.spans(place) {
                 let is_current = self.is_current::<EntryHeader>(&span)? && self.is_current::<EntryFacts>(&span)?;
-                let is_current = is_current && self.is_current::<ReviewFact>(&span)?;
+                let is_current =
+                    is_current && self.is_current::<ReviewFact>(&span)? && self.is_current::<WorkEnd>(&span)?;
                 if !(is_current && self.is_current::<FileWrites>(&span)? && self.are_runs_current(&span)?) {
                     stale.push(span.path);
                 }

@@ -217,13 +217,12 @@ fn status_name(outcome: Outcome) -> String {
 pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Result<Vec<RunId>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let search = |first_day: &str| -> Result<Vec<RunId>, Error> {
-        let mut found = Vec::new();
-        for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(first_day)) {
-            let starts =
-                index.values::<EntryFacts>(span)?.rev().filter(|facts| matches!(facts.fact, Fact::Started { .. }));
-            found.extend(starts.filter_map(|facts| facts.run).filter(|run| run.is_meant_by(id)));
-        }
-        Ok(found)
+        let mut spans = index.spans(Place::Log);
+        spans.retain(|span| !span.is_before(first_day));
+        spans.reverse();
+        let facts = index.rows_of::<EntryFacts>(&spans)?.into_iter().rev().filter_map(|row| row.value);
+        let starts = facts.filter(|facts| matches!(facts.fact, Fact::Started { .. }));
+        Ok(starts.filter_map(|facts| facts.run).filter(|run| run.is_meant_by(id)).collect())
     };
     // A run's id starts with its day, so normally the run is not older.
     let found = search(&day_of(id))?;

@@ -10,6 +10,9 @@ pub(crate) struct Timeline<'a> {
     lines: Vec<Line>,
 }
 
+/// Spans whose rows are held at the same time.
+const TOGETHER: usize = 1_000;
+
 /// Where an entry is.
 struct Line {
     path: String,
@@ -44,13 +47,12 @@ pub(crate) fn timeline<'a>(
     let first_day = run.map(|run| day_of(run.as_str())).max(choice.first_day()).unwrap_or_default();
     let mut lines = Vec::new();
     for place in Place::ALL {
-        for span in index.spans(place).iter().take_while(|span| !span.is_before(&first_day)) {
-            if let Some(run) = run
-                && !index.may_hold(span, run)?
-            {
-                continue;
-            }
-            for row in index.rows::<EntryHeader>(span)? {
+        let mut spans: Vec<_> = index.spans(place).into_iter().take_while(|span| !span.is_before(&first_day)).collect();
+        if let Some(run) = run {
+            spans = index.holding(&spans, run)?;
+        }
+        for spans in spans.chunks(TOGETHER) {
+            for row in index.rows_of::<EntryHeader>(spans)? {
                 let (matches, seq) = match &row.value {
                     Some(about) => {
                         let is_of_run = run.is_none() || about.run.as_ref() == run;

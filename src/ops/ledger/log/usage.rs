@@ -9,7 +9,7 @@ use super::{Choice, timeline};
 use crate::env::Clock;
 use crate::git::{Error, Repository};
 use crate::model::{EventKind, Forecast, Outcome, RunEnd, RunId, Slug, Usage};
-use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place};
+use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place, WorkEnd};
 use crate::record::Read;
 
 /// Sums of usage. `seconds` are working time of agents, also of those side by side.
@@ -70,9 +70,8 @@ pub(crate) fn agent_runs(repository: &Repository, prefix: &str) -> Result<BTreeM
     let mut ends = BTreeMap::<Slug, BTreeMap<RunId, (Timestamp, Outcome)>>::new();
     let Some(index) = Index::open(repository, prefix)? else { return Ok(BTreeMap::new()) };
     for span in index.spans(Place::Log) {
-        for facts in index.values::<EntryFacts>(&span)? {
-            let EntryFacts { at, run: Some(run), agent: Some(agent), fact, .. } = facts else { continue };
-            let Fact::AgentEnded { outcome, .. } = fact else { continue };
+        for end in index.values::<WorkEnd>(&span)? {
+            let WorkEnd { at, run: Some(run), agent: Some(agent), outcome } = end else { continue };
             if outcome != Outcome::Skipped {
                 let end = ends.entry(agent).or_default().entry(run).or_insert((at, outcome));
                 if at >= end.0 {

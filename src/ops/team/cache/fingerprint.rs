@@ -139,7 +139,7 @@ impl Folders {
 
 /// What is seen of each item, in their order; `None` if it is of one of them. The system looks up many paths as fast as
 /// there are processors.
-fn look<T: Sync, S: Send>(items: &[T], see: impl Fn(&T) -> Option<S> + Sync) -> Option<Vec<S>> {
+pub(in crate::ops) fn look<T: Sync, S: Send>(items: &[T], see: impl Fn(&T) -> Option<S> + Sync) -> Option<Vec<S>> {
     let see_all = |part: &[T]| part.iter().map(&see).collect::<Option<Vec<S>>>();
     let see_all = &see_all;
     let lookers = thread::available_parallelism().map_or(1, NonZero::get).min(LOOKERS);
