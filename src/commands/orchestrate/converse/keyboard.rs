@@ -103,8 +103,11 @@ impl Keyboard<'_> {
     /// Handles input until the run is over.
     pub(super) fn serve(mut self, source: Source) -> Leftover {
         let Source { mut keys, questions, is_over } = source;
+        let mut raw = None;
         while !is_over.load(Ordering::Acquire) {
-            let Ok(raw) = RawMode::begin() else {
+            // As long as nobody else needs the terminal: it would echo what is typed meanwhile, in the middle of the rows.
+            raw = raw.or_else(|| RawMode::begin().ok());
+            if raw.is_none() {
                 // squad does not get the keys, for example because the shell has put it in the background.
                 match questions.recv_timeout(LOOK) {
                     Ok(asked) => self.answer(asked),
@@ -112,12 +115,15 @@ impl Keyboard<'_> {
                     Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
                 }
                 continue;
-            };
-            let heard = keys.next();
-            drop(raw);
-            match heard {
-                KeyInput::Key(key) => self.key(key, &mut keys),
-                KeyInput::Woken => questions.try_iter().for_each(|asked| self.answer(asked)),
+            }
+            match keys.next() {
+                KeyInput::Key(key) => self.key(key, &mut keys, &mut raw),
+                KeyInput::Woken => {
+                    for asked in questions.try_iter() {
+                        drop(raw.take());
+                        self.answer(asked);
+                    }
+                }
                 // The prompt will find the end of input.
                 KeyInput::End => std::thread::sleep(LOOK),
             }
@@ -157,7 +163,7 @@ impl Keyboard<'_> {
     }
 
     /// Handles a key of a line that the user types, and those that came with it.
-    fn key(&mut self, key: Key, keys: &mut Keys) {
+    fn key(&mut self, key: Key, keys: &mut Keys, raw: &mut Option<RawMode>) {
         let (mut next, mut needs_prompt) = (Some(key), false);
         while let Some(key) = next {
             next = keys.buffered();
@@ -175,6 +181,7 @@ impl Keyboard<'_> {
             }
         }
         if !self.terminal.show_draft(PROMPT, &self.left.begun) || needs_prompt {
+            drop(raw.take());
             self.edit();
         }
     }

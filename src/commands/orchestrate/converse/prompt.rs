@@ -34,9 +34,12 @@ pub(super) enum Typed {
 pub(super) const HELP: &str = "\
 Each line is a message to the team; end it with \\ to continue on the next line. Tab completes agents (@) and files.
 While the team works, just type: `@agent …` reaches an agent at work, any other line is the next message.
-  /status   what is going on        /cancel [AGENT]   cancel the current work, or one agent's
-  /agents   who is on the team      /quit             leave; so do Ctrl-D, and Ctrl-C twice
-  /help     this                    /resume           resume the last message if it was cut short
+  /status           what is going on
+  /agents           who is on the team
+  /cancel [AGENT]   cancel the current work, or one agent's
+  /resume           go on with a message that was cut short
+  /help             this
+  /quit             leave; so do Ctrl-D, and Ctrl-C twice
 Ctrl-C cancels the current work.";
 
 pub(super) struct Prompt {
