@@ -22,7 +22,8 @@ use crate::view::{Board, Live, Watched, keys};
 /// `sessions.idle_timeout` are suspended. Ctrl-C ends the watch and all its runs.
 ///
 /// On a terminal, the last lines show a row for each agent. Keys: up and down (or k and j) select an agent, Enter shows
-/// only its output, Esc goes back; `c` cancels its work, `a` answers its question, `?` shows the keys, `q` ends the watch.
+/// only its output, Esc goes back; `m` sends it a message while it works, `c` cancels its work, `a` answers its question,
+/// `?` shows the keys, `q` ends the watch.
 /// A question also appears in the terminal that started the run; answer it in either.
 ///
 /// The watch commits nothing: the `squad orchestrate` that started a run lands its decisions.

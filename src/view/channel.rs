@@ -33,6 +33,7 @@ pub(crate) enum ViewInput {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UserCommand {
     Cancel { run: RunId, agent: Slug },
+    Say { run: RunId, agent: Slug, text: String },
     Answer { run: RunId, question: u64, text: String },
 }
 

@@ -117,6 +117,8 @@ fn who_is_at_work_is_seen_looked_into_and_cancelled() {
     scene.person.waits_for("looking into ada; Esc goes back");
     scene.person.waits_for("ada    Begun.");
     scene.person.types("\u{1b}");
+    scene.person.types("mmind the cache\n");
+    scene.person.waits_for("is told by you: mind the cache");
     scene.person.types("c");
     scene.person.waits_for("cancel the work of ada in run");
     scene.person.types("y");

@@ -15,12 +15,13 @@ use crate::view::text::Text;
 const RUNS: usize = 60;
 /// Lines shown of a question.
 const MAX_QUESTION: usize = 8;
-/// Characters shown of an answer being typed, from its end.
+/// Characters shown of what is being typed, from its end.
 const MAX_TYPED: usize = 50;
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "up, down, k, j  choose an agent",
     "Enter           look into it; Esc goes back",
+    "m               send it a message while it works",
     "c               cancel its work",
     "a               answer what it asks",
     "?               these keys",
@@ -29,7 +30,8 @@ const KEYS: [&str; 7] = [
 ];
 
 /// In the status line, those that can be missed most first.
-const CHOICES: [&str; 6] = ["Enter looks in", "up/down choose", "c cancels", "a answers", "? keys", "q ends"];
+const CHOICES: [&str; 7] =
+    ["Enter looks in", "up/down choose", "m messages", "c cancels", "a answers", "? keys", "q ends"];
 
 pub(super) fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<Text> {
     let footer = footer(agents, controls, size);
@@ -89,6 +91,9 @@ fn footer(agents: &Agents, controls: &Controls, size: Size) -> Vec<Text> {
         Dialog::Cancel { run, agent } => {
             footer.push(plain(&format!("cancel the work of {agent} in run {}? y/n", run.short())));
         }
+        Dialog::Message { agent, text, .. } => {
+            footer.push(plain(&format!("to {agent}: {}_   (Enter sends, Esc does not)", typed(text))));
+        }
         Dialog::Permission { asked, .. } => {
             footer.extend(asked.lines(size));
             footer.push(plain("  (Esc leaves it open)"));
@@ -103,12 +108,17 @@ fn footer(agents: &Agents, controls: &Controls, size: Size) -> Vec<Text> {
             if left_out > 0 {
                 footer.push(plain(&format!("  | … and {}, all shown above", plural(left_out, "more line"))));
             }
-            let end = text.char_indices().rev().nth(MAX_TYPED).map_or(text.as_str(), |(at, _)| &text[at..]);
-            footer.push(plain(&format!("{}{end}_   (Enter answers, Esc leaves it open)", with_space(last))));
+            let (asked, text) = (with_space(last), typed(text));
+            footer.push(plain(&format!("{asked}{text}_   (Enter answers, Esc leaves it open)")));
         }
     }
     footer.push(plain(&status(agents, controls, size.columns.saturating_sub(1))));
     footer
+}
+
+/// The end of what is being typed.
+fn typed(text: &str) -> &str {
+    text.char_indices().rev().nth(MAX_TYPED).map_or(text, |(at, _)| &text[at..])
 }
 
 /// How many lines of a question the dialog shows on a terminal with this many lines.

@@ -26,6 +26,13 @@ pub(super) enum Dialog {
         run: RunId,
         agent: Slug,
     },
+    /// A message to an agent at work.
+    Message {
+        run: RunId,
+        agent: Slug,
+        /// What was typed of it so far.
+        text: String,
+    },
     /// One key answers.
     Permission {
         run: RunId,
@@ -82,6 +89,7 @@ impl Controls {
                     Action::Nothing
                 }
             },
+            Dialog::Message { run, agent, text } => self.message(key, run, agent, text),
             Dialog::Permission { run, question, asked } => self.permit(key, run, question, asked),
             Dialog::Answer { run, question, before, text } => self.answer(key, run, question, (before, text)),
         }
@@ -92,7 +100,8 @@ impl Controls {
             Key::Up | Key::Char('k') => self.choose(agents, -1),
             Key::Down | Key::Char('j') => self.choose(agents, 1),
             Key::Char('?') => self.dialog = Dialog::Help,
-            Key::Char('c') => self.begin_to_cancel(agents),
+            Key::Char('c') => self.begin(agents, |run, agent| Dialog::Cancel { run, agent }),
+            Key::Char('m') => self.begin(agents, |run, agent| Dialog::Message { run, agent, text: String::new() }),
             Key::Char('a') => return self.begin_to_answer(agents),
             Key::Char('q') | Key::Control('d') => return Action::End,
             Key::Enter | Key::Escape if self.inspected.is_some() => {
@@ -117,12 +126,25 @@ impl Controls {
             keys.get(at.saturating_add_signed(by).min(keys.len().saturating_sub(1))).map(|key| (*key).clone());
     }
 
-    fn begin_to_cancel(&mut self, agents: &Agents) {
+    /// Opens a dialog about the work of the chosen agent.
+    fn begin(&mut self, agents: &Agents, dialog: impl FnOnce(RunId, Slug) -> Dialog) {
         let Some(key) = self.chosen(agents) else { return };
         match agents.rows().get(key).and_then(|row| row.work.as_ref()) {
-            Some(work) => self.dialog = Dialog::Cancel { run: work.run.clone(), agent: key.agent.clone() },
-            None => self.notice = Some(format!("{} has no work to cancel", key.agent)),
+            Some(work) => self.dialog = dialog(work.run.clone(), key.agent.clone()),
+            None => self.notice = Some(format!("{} is not at work", key.agent)),
         }
+    }
+
+    fn message(&mut self, key: Key, run: RunId, agent: Slug, mut text: String) -> Action {
+        match key {
+            Key::Enter if text.trim().is_empty() => return Action::Nothing,
+            Key::Enter => return Action::UserCommand(UserCommand::Say { run, agent, text }),
+            Key::Escape => return Action::Nothing,
+            Key::Control('d') if text.is_empty() => return Action::End,
+            key => edit(&mut text, key),
+        }
+        self.dialog = Dialog::Message { run, agent, text };
+        Action::Nothing
     }
 
     fn begin_to_answer(&mut self, agents: &Agents) -> Action {
@@ -186,10 +208,7 @@ impl Controls {
             }
             Key::Escape => return Action::Nothing,
             Key::Control('d') if text.is_empty() => return Action::End,
-            Key::Char(letter) => text.push(letter),
-            Key::Backspace => drop(text.pop()),
-            Key::Control('u') => text.clear(),
-            _ => {}
+            key => edit(&mut text, key),
         }
         self.dialog = Dialog::Answer { run, question, before, text };
         Action::Nothing
@@ -199,16 +218,26 @@ impl Controls {
     pub(super) fn settle(&mut self, agents: &Agents) {
         let is_over = match &self.dialog {
             Dialog::None | Dialog::Help => false,
-            Dialog::Cancel { run, agent } => !agents.works_in(run, agent),
+            Dialog::Cancel { run, agent } | Dialog::Message { run, agent, .. } => !agents.works_in(run, agent),
             Dialog::Permission { run, question, .. } | Dialog::Answer { run, question, .. } => {
                 !agents.is_open(run, question.question)
             }
         };
         if is_over {
             self.notice = Some(match std::mem::take(&mut self.dialog) {
-                Dialog::Cancel { agent, .. } => format!("{agent} has ended its work"),
+                Dialog::Cancel { agent, .. } | Dialog::Message { agent, .. } => format!("{agent} has ended its work"),
                 _ => "the question was answered or is no longer needed".to_owned(),
             });
         }
+    }
+}
+
+/// Changes a text as the key says, if it does.
+fn edit(text: &mut String, key: Key) {
+    match key {
+        Key::Char(letter) => text.push(letter),
+        Key::Backspace => drop(text.pop()),
+        Key::Control('u') => text.clear(),
+        _ => {}
     }
 }

@@ -144,7 +144,7 @@ fn each_agent_has_a_row_with_its_activity() {
         &expect![[r#"
             >  ada  idle
                bob  idle
-            rehearsal 1.0 connected; no run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 connected; no run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
     agents = at_work();
@@ -165,7 +165,7 @@ fn each_agent_has_a_row_with_its_activity() {
              ● ada  I                                                                                                  0:58  0000c2
                bob  suspended
              ○ zoe  waits for a slot                                                                                         0000c2
-            rehearsal 1.0 connected; 2 runs; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 connected; 2 runs; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
     // After the end, its own session stays and the extra one is gone.
@@ -181,7 +181,7 @@ fn each_agent_has_a_row_with_its_activity() {
             >  ada  idle, completed
                bob  spawning
              ○ zoe  waits for a slot                                                                                         0000c2
-            rehearsal 1.0 reconnecting; 2 runs; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 reconnecting; 2 runs; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
 }
@@ -243,7 +243,7 @@ fn output_of_models_cannot_move_the_cursor() {
         &expect![[r#"
             >● ada  shell[U+001B][2J a[U+001B]]0;x[U+0007][U+000D]b  60 s                                                      1:02
                bob  idle
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
     agents.note(&at(RUN, "ada", 5, question(1, "ada asks:\n  | \u{1b}[1A?\n> ")));
@@ -268,7 +268,7 @@ fn a_question_is_answered_by_key() {
         &expect![[r#"
             >! ada  asks: write a.txt, a new file of 1 line                                                                    0:02
                bob  idle
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
     assert_eq!(controls.press(Key::Char('a'), &agents), Action::ShowQuestion(asks.to_owned()));
@@ -285,7 +285,7 @@ fn a_question_is_answered_by_key() {
             ada wants to write a.txt, a new file of 1 line
                  1 + x
             y yes, once, n no, or say why not: y_   (Enter answers, Esc leaves it open)
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
     let answer = UserCommand::Answer { run: RunId::new(RUN), question: 7, text: "y".to_owned() };
@@ -354,7 +354,7 @@ fn a_permission_is_answered_with_one_key() {
               y yes, once    a always for ada: writes in this project    r always in this run, for any agent
               k in later runs too    n no    s no, and say why (ada reads it)    ? help
               (Esc leaves it open)
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
     // Enter answers nothing, and Esc leaves it open.
@@ -372,7 +372,7 @@ fn a_permission_is_answered_with_one_key() {
 }
 
 #[test]
-fn work_is_cancelled_by_key_and_only_after_a_yes() {
+fn work_is_cancelled_by_key_after_a_yes_and_told_by_key() {
     let agents = at_work();
     let mut controls = Controls::default();
     controls.press(Key::Char('c'), &agents);
@@ -384,16 +384,34 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
             >● ada  $ cargo test --workspace  61 s                                                                             1:02
                bob  idle
             cancel the work of ada in run 0000b1? y/n
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
     assert_eq!(controls.press(Key::Char('n'), &agents), Action::Nothing);
     controls.press(Key::Char('c'), &agents);
     let cancel = UserCommand::Cancel { run: RunId::new(RUN), agent: slug("ada") };
     assert_eq!(controls.press(Key::Char('y'), &agents), Action::UserCommand(cancel));
+    for key in "mstop!".chars().map(Key::Char).chain([Key::Backspace]) {
+        assert_eq!(controls.press(key, &agents), Action::Nothing);
+    }
+    inputs(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        >● ada  $ cargo test --workspace  61 s                                                                             1:02
+           bob  idle
+        to ada: stop_   (Enter sends, Esc does not)
+        rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+    "#]],
+    );
+    let say = UserCommand::Say { run: RunId::new(RUN), agent: slug("ada"), text: "stop".to_owned() };
+    assert_eq!(controls.press(Key::Enter, &agents), Action::UserCommand(say));
+    controls.press(Key::Char('m'), &agents);
+    assert_eq!(controls.press(Key::Enter, &agents), Action::Nothing, "it says nothing");
     controls.press(Key::Down, &agents);
     controls.press(Key::Char('c'), &agents);
-    assert_eq!(controls.notice.as_deref(), Some("bob has no work to cancel"));
+    assert_eq!(controls.notice.as_deref(), Some("bob is not at work"));
     assert_eq!(controls.press(Key::Char('q'), &agents), Action::End);
     assert_eq!(controls.press(Key::Control('d'), &agents), Action::End);
     controls.press(Key::Char('?'), &agents);
@@ -406,12 +424,13 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
             >  bob  idle
             up, down, k, j  choose an agent
             Enter           look into it; Esc goes back
+            m               send it a message while it works
             c               cancel its work
             a               answer what it asks
             ?               these keys
             q, Ctrl-D       end the watch and what runs in it, like Ctrl-C
             Ctrl-Z          stop; `fg` goes on
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; c cancels; a answers; ? keys; q ends
+            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
         "#]],
     );
     assert_eq!(controls.press(Key::Escape, &agents), Action::Nothing);
@@ -443,7 +462,7 @@ fn no_kind_lets_an_escape_sequence_into_the_block() {
     let asked = EventKind::QuestionAsked { question: 1, text: format!("May I?\n{ESCAPES} y/n"), proposal: None };
     let mut shown = 0;
     for kind in every_kind().into_iter().chain([asked]) {
-        for dialog in ["", "?", "a", "c"] {
+        for dialog in ["", "?", "a", "c", "m"] {
             let (planted, _) = planted(&kind, ESCAPES);
             let (mut agents, mut recent, mut controls) = (at_work(), Recent::default(), Controls::default());
             let event = at(RUN, "ada", 5, planted);

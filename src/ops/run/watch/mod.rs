@@ -297,19 +297,23 @@ impl Watch {
     /// Executes a command of the user at this terminal.
     fn execute(&self, command: UserCommand) {
         match command {
-            UserCommand::Cancel { run, agent } => {
-                let live = run_lease::look(&self.local).live.into_iter().find(|live| live.run == run);
-                // On failure the run has ended.
-                if let Some(endpoint) = live.and_then(|live| live.endpoint) {
-                    let _ = send(&endpoint, &FromClient::Cancel { agent: Some(agent) });
-                }
-            }
+            UserCommand::Cancel { run, agent } => self.send(&run, &FromClient::Cancel { agent: Some(agent) }),
+            UserCommand::Say { run, agent, text } => self.send(&run, &FromClient::Say { agent, text }),
             UserCommand::Answer { run, question, text } => {
                 let active_runs = self.active_runs.borrow();
                 if let Some((_, client)) = active_runs.values().find(|(_, client)| client.is_of(&run)) {
                     client.answer(question, text);
                 }
             }
+        }
+    }
+
+    /// Sends a request to a run, unless it has ended.
+    fn send(&self, run: &RunId, request: &FromClient) {
+        let live = run_lease::look(&self.local).live.into_iter().find(|live| live.run == *run);
+        if let Some(endpoint) = live.and_then(|live| live.endpoint) {
+            // On failure the run has ended.
+            let _ = send(&endpoint, request);
         }
     }
 
