@@ -93,6 +93,12 @@ impl Failure {
         self
     }
 
+    /// Another way out.
+    pub(crate) fn hint_too(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(self.hint.into_iter().chain([hint.into()]).collect::<Vec<_>>().join("\n"));
+        self
+    }
+
     /// The error in the last event of a run that it ended.
     pub(crate) fn of_run(&self) -> RunError {
         let (message, hint, source) = (self.message.clone(), self.hint.clone(), self.source.clone());

@@ -128,6 +128,9 @@ pub fn run(mut env: Env, mut streams: Streams) -> u8 {
                 Some(word) if is_word(word) && is_given("orchestrate") => {
                     Some("a message of several words needs quotes: squad orchestrate \"Add a health endpoint\"")
                 }
+                Some(word) if word.to_string() == "-n" && is_given("log") => {
+                    Some("`squad log --limit 5` lists the five newest runs")
+                }
                 Some(_) if is_given("decisions") && is_given("add") => {
                     Some("the first line of TEXT is the title, and the lines below it say what and why")
                 }

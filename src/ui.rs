@@ -2,6 +2,7 @@
 
 mod pager;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
 
@@ -13,7 +14,7 @@ use crate::env::Streams;
 use crate::error::Failure;
 use crate::model::{Activity, Event, Problem, Severity, printable};
 use crate::policy::is_yes;
-use crate::view::{Painter, Progress, Screen, Size, Text, line_was_ended, markdown, size};
+use crate::view::{Painter, Progress, Screen, Size, Text, line_was_ended, markdown, size, without_signs};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -176,6 +177,8 @@ impl Ui {
 
     /// Writes a line of data to stdout.
     pub(crate) fn data(&mut self, text: &str) {
+        let is_seen = self.output_is_terminal() && !self.options.json;
+        let text = if is_seen { self.lettered(text) } else { Cow::Borrowed(text) };
         self.write_out(format!("{}\n", text.trim_end_matches('\n')).as_bytes());
     }
 
@@ -222,7 +225,7 @@ impl Ui {
             // What has styles is laid out.
             let is_prose = self.streams.err_is_terminal && !text.contains('\u{1b}');
             let shown = if is_prose { &wrapped(text, self.columns()) } else { text };
-            let _ = writeln!(self.streams.err, "{shown}");
+            let _ = writeln!(self.streams.err, "{}", self.lettered(shown));
         }
     }
 
@@ -300,7 +303,7 @@ impl Ui {
         let location = failure.source.as_ref().map(|source| format!("{source}: ")).unwrap_or_default();
         let shown = self.err_prose(BAD, "error:", &format!("{location}{}", failure.message));
         let _ = writeln!(self.streams.err, "{shown}");
-        if let Some(hint) = &failure.hint {
+        for hint in failure.hint.iter().flat_map(|hint| hint.lines()) {
             let shown = self.err_prose(NOTE, "hint:", hint);
             let _ = writeln!(self.streams.err, "{shown}");
         }
@@ -314,9 +317,14 @@ impl Ui {
         paint(self.colors(self.streams.err_is_terminal), style, text)
     }
 
+    /// With letters that the terminal has.
+    fn lettered<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.options.ascii { Cow::Owned(without_signs(text)) } else { Cow::Borrowed(text) }
+    }
+
     fn err_prose(&self, style: Style, mark: &str, text: &str) -> String {
         let columns = self.streams.err_is_terminal.then(|| self.columns());
-        prose(columns, &self.err_paint(style, mark), (mark, text))
+        prose(columns, &self.err_paint(style, mark), (mark, &self.lettered(text)))
     }
 
     /// An error while writing to stdout, such as a full disk, but not a closed pipe.

@@ -1,6 +1,7 @@
 use super::{Context, Ended, orchestrate, why};
 use crate::ops::run::demo::{self, Demo};
-use crate::ui::{STRONG, Ui};
+use crate::ui::Ui;
+use crate::view::{LineStyle, Screen, Text};
 
 /// A line of what the script leaves that follows from its decision.
 const LINE: &str = "app/health.py:17";
@@ -32,7 +33,7 @@ impl Args {
         let ended = ended.and_then(|code| {
             if code == 0 && !inner.ui.json() {
                 say_command(&mut inner.ui, &format!("squad why {LINE}"));
-                why::Args { subject: LINE.to_owned() }.run(&mut inner)?;
+                why::Args { subject: LINE.to_owned(), is_passing: !self.keep }.run(&mut inner)?;
             }
             Ok(code)
         });
@@ -50,6 +51,5 @@ impl Args {
 }
 
 fn say_command(ui: &mut Ui, command: &str) {
-    let command = ui.err_paint(STRONG, command);
-    ui.say(&format!("$ {command}"));
+    ui.text(&Text::default().plain("$ ").with(LineStyle::Strong, command).hanging());
 }

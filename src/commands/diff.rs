@@ -43,13 +43,14 @@ impl Args {
 
 fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
     if diff.live {
-        ui.say(&format!("Run {} goes on; these are its changes so far.", diff.run.short()));
+        ui.say(&format!("Run {} goes on; this is what it had changed at its last snapshot.", diff.run.short()));
     }
     if diff.undone {
         ui.say(&format!("Run {} is undone{}; these were its changes.", diff.run.short(), but(&diff.left)));
     }
     if diff.files.is_empty() && diff.not_covered.is_empty() {
-        ui.say(&format!("Run {} changed nothing in the work tree.", diff.run.short()));
+        let so_far = if diff.live { " so far" } else { "" };
+        ui.say(&format!("Run {} changed nothing in the work tree{so_far}.", diff.run.short()));
     }
     let width = |text: fn(&FileDiff) -> String| diff.files.iter().map(|file| text(file).chars().count()).max();
     let widths = (width(who).unwrap_or_default(), width(path).unwrap_or_default());

@@ -33,6 +33,9 @@ pub(super) struct Args {
     /// A path, a path with a line, or the id of a decision or a note
     #[arg(value_name = "PATH[:LINE]|DECISION")]
     pub(super) subject: String,
+    /// What it is about will be gone, so no command is named that shows more.
+    #[arg(skip)]
+    pub(super) is_passing: bool,
 }
 
 impl Args {
@@ -44,13 +47,13 @@ impl Args {
         if context.ui.json() {
             context.value(&answer);
         } else {
-            show(&mut context.ui, &answer, &context.env.clock);
+            show(&mut context.ui, &answer, &context.env.clock, !self.is_passing);
         }
         Ok(u8::from(answer.unknown.is_some()))
     }
 }
 
-fn show(ui: &mut Ui, answer: &Answer, clock: &Clock) {
+fn show(ui: &mut Ui, answer: &Answer, clock: &Clock, names_commands: bool) {
     let place = match (&answer.path, answer.line) {
         (Some(path), Some(line)) => format!("{path}:{line}"),
         (Some(path), None) => path.clone(),
@@ -68,7 +71,8 @@ fn show(ui: &mut Ui, answer: &Answer, clock: &Clock) {
     if heading.width() > 0 {
         ui.texts(&[heading]);
     }
-    let lines: Vec<Text> = [about(answer), committed(answer, clock), origins(answer, clock), rest(answer)].concat();
+    let lines: Vec<Text> =
+        [about(answer), committed(answer, clock), origins(answer, clock, names_commands), rest(answer)].concat();
     ui.texts(&lines);
 }
 
@@ -116,7 +120,7 @@ fn committed(answer: &Answer, clock: &Clock) -> Vec<Text> {
 }
 
 /// The runs, each once, with all who wrote it there.
-fn origins(answer: &Answer, clock: &Clock) -> Vec<Text> {
+fn origins(answer: &Answer, clock: &Clock, names_commands: bool) -> Vec<Text> {
     let mut lines = Vec::new();
     let mut push = |line: Text| {
         if lines.last() != Some(&line) {
@@ -147,7 +151,7 @@ fn origins(answer: &Answer, clock: &Clock) -> Vec<Text> {
             }
         }
     }
-    if let Some(newest) = answer.origins.first() {
+    if let Some(newest) = answer.origins.first().filter(|_| names_commands) {
         push(plain("next", &format!("squad log {}   what happened there", newest.run.short())));
     }
     lines

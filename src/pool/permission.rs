@@ -94,7 +94,7 @@ impl RequestHandler {
     ) -> Option<String> {
         // A server's tool may change anything.
         if requester.reads_only && matches!(asked.access, Access::Write | Access::Mcp) {
-            return Some("agents that review, choose or answer may read files, but not change them".to_owned());
+            return Some("agents that review, choose or answer may only read files".to_owned());
         }
         if let Some(reason) = judge.never(asked) {
             return Some(reason);

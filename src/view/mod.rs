@@ -38,7 +38,7 @@ pub(crate) use redacting::Redacting;
 pub(crate) use region::{Above, Size, clear as clear_region, line_was_ended, size};
 pub(crate) use standard_stream::{StandardStream, drain, outlive};
 pub(crate) use story::Story;
-pub(crate) use text::{Mark, Painter, Text};
+pub(crate) use text::{Mark, Painter, Text, without_signs};
 pub(crate) use watched::Watched;
 
 use std::sync::Arc;

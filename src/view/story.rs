@@ -8,8 +8,8 @@ use super::card::{MAX_NAME, mark_of, reasons};
 use super::text::{Mark, Text};
 use super::{DETAIL, LineStyle, agent_line, call};
 use crate::model::{
-    End, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, ProjectCheck, RunId, Slug, TakenSnapshot, Verdict,
-    change_by, clock, first_line, list, plural, tools_called,
+    Access, End, EventKind, NO_ENGINE, Outcome, Plan, PlanKind, Position, ProjectCheck, RunId, Slug, TakenSnapshot,
+    Verdict, change_by, clock, first_line, list, plural, tools_called,
 };
 
 /// Lines of a failed command's output that are shown.
@@ -22,6 +22,13 @@ const ROWS: usize = 3;
 const COLUMNS: usize = 85;
 /// The longest name before a plan is known.
 const NAME: usize = 5;
+
+/// What allowed a call, and from when to when it waited for that.
+#[derive(Debug)]
+struct Allowed {
+    by: String,
+    waited: Option<(Timestamp, Timestamp)>,
+}
 
 /// Turns events into lines.
 #[derive(Debug, Default)]
@@ -42,11 +49,13 @@ pub(crate) struct Story {
     reads: BTreeMap<Slug, (Timestamp, Vec<String>)>,
     /// When a call was asked about, and what allowed it.
     asked: HashMap<(Option<Slug>, String), Timestamp>,
-    allowed: HashMap<(Option<Slug>, String), String>,
+    allowed: HashMap<(Option<Slug>, String), Allowed>,
     /// Agents whose engine calls squad's own tools outside of the run, which sees nothing of them but the calls.
     governed: BTreeSet<Slug>,
     /// Calls that were refused; the failure that follows is the same news.
     refused: Vec<Slug>,
+    /// Whose work a reviewer has rejected, to be said of all at once.
+    locked: Option<(Timestamp, Slug, Vec<Slug>)>,
     pub(crate) answer: Option<String>,
 }
 
@@ -75,6 +84,9 @@ impl Story {
     ) -> Vec<Text> {
         self.first = self.first.or(Some(at));
         let mut lines = Vec::new();
+        if !matches!(kind, EventKind::Lockout { .. }) {
+            self.flush_locked(&mut lines);
+        }
         if let EventKind::RunStarted { engine, .. } = kind {
             self.is_alone = engine == NO_ENGINE;
         }
@@ -97,14 +109,15 @@ impl Story {
             (Some(agent), EventKind::QuestionAsked { .. }) => self.flush(agent, &mut lines),
             (_, EventKind::PermissionAnswered { detail, allowed, rule, .. }) => {
                 let call = (agent.cloned(), detail.clone());
-                let after = self.asked.remove(&call).map(|asked| clock(seconds_between(asked, at)));
+                let asked = self.asked.remove(&call);
+                let after = asked.map(|asked| clock(seconds_between(asked, at)));
                 let by = match (rule, after) {
                     (Some(rule), Some(after)) => format!("allowed {rule}, after {after}"),
                     (Some(rule), None) => format!("allowed by \"{rule}\""),
                     (None, after) => format!("allowed once, after {}", after.unwrap_or_default()),
                 };
                 if *allowed {
-                    self.allowed.insert(call, by);
+                    self.allowed.insert(call, Allowed { by, waited: asked.map(|asked| (asked, at)) });
                 }
             }
             (None, kind) => self.of_run(at, position, kind, &mut lines),
@@ -214,13 +227,17 @@ impl Story {
                     return;
                 }
                 let after = self.allowed.remove(&(Some(agent.clone()), detail.clone()));
-                let after = after.map(|by| format!("    {by}"));
+                let waited = after.as_ref().and_then(|allowed| allowed.waited);
+                let worked = seconds - waited.map_or(0.0, |waited| within(waited, *seconds, at));
+                let after = after.map(|Allowed { by, .. }| format!("    {by}"));
                 let end = match (ok, exit_code) {
                     (true, _) => String::new(),
                     (false, Some(code)) => format!("    exit {code}"),
                     (false, None) => format!("    failed: {}", first_line(result, 160)),
                 };
-                let took = if *seconds >= 1.0 { format!(", {}", took(*seconds)) } else { String::new() };
+                // How long a file takes to be written says nothing.
+                let is_write = change_by(tool) == Some(Access::Write);
+                let took = if worked >= 1.0 && !is_write { format!(", {}", took(worked)) } else { String::new() };
                 let took = if end.is_empty() { took.replace(", ", "    ") } else { took };
                 let mark = match (ok, change_by(tool)) {
                     (false, _) => Some((Mark::Bad, LineStyle::Bad)),
@@ -266,8 +283,8 @@ impl Story {
             }
             EventKind::Lockout { files, .. } if files.is_empty() => {}
             EventKind::Lockout { reviewer, .. } => {
-                let text = format!("may not revise what {reviewer} rejected");
-                lines.push(self.line(at, Some((Mark::Attention, LineStyle::Warning)), name, &text));
+                let locked = self.locked.get_or_insert_with(|| (at, reviewer.clone(), Vec::new()));
+                locked.2.push(agent.clone());
             }
             kind => {
                 if matches!(kind, EventKind::EngineGoverned { .. }) {
@@ -290,6 +307,16 @@ impl Story {
                 }
             }
         }
+    }
+
+    fn flush_locked(&mut self, lines: &mut Vec<Text>) {
+        let Some((at, reviewer, agents)) = self.locked.take() else { return };
+        let (name, who) = match &agents[..] {
+            [agent] => (agent.as_str(), String::new()),
+            several => ("squad", format!("{} ", list(several))),
+        };
+        let text = format!("{who}may not revise what {reviewer} rejected");
+        lines.push(self.line(at, Some((Mark::Attention, LineStyle::Warning)), name, &text));
     }
 
     /// What an agent leaves behind besides changed files.
@@ -459,6 +486,12 @@ fn took(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.1} s") } else { clock(seconds as u64) }
 }
 
+/// How many of the last seconds before `at` are in a span of time.
+fn within((from, to): (Timestamp, Timestamp), seconds: f64, at: Timestamp) -> f64 {
+    let before = |time: Timestamp| at.duration_since(time).as_secs_f64();
+    (before(from).min(seconds) - before(to)).max(0.0)
+}
+
 fn seconds_between(start: Timestamp, end: Timestamp) -> u64 {
     end.as_second().saturating_sub(start.as_second()).max(0).unsigned_abs()
 }
@@ -525,7 +558,7 @@ mod tests {
     fn a_failed_command_has_the_end_of_its_output_and_an_allowed_one_says_so() {
         let asked = EventKind::PermissionAsked {
             tool: "shell".to_owned(),
-            access: crate::model::Access::Shell,
+            access: Access::Shell,
             detail: "make\ncheck".to_owned(),
         };
         let (tool, detail) = ("shell".to_owned(), "make\ncheck".to_owned());
@@ -537,7 +570,7 @@ mod tests {
                 (9, "ada", called("shell", "make\ncheck", Some(2), "1\n\n2\n3\n4\n")),
             ]),
             [
-                " 0:09 ✗ ada  $ make    exit 2, 2.1 s    allowed once, after 0:07",
+                " 0:09 ✗ ada  $ make    exit 2, 2.0 s    allowed once, after 0:07",
                 "          check",
                 "          2",
                 "          3",

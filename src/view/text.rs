@@ -241,7 +241,7 @@ impl Painter {
     pub(crate) fn paint(self, line: &Text) -> String {
         let spans = line.spans.iter().map(|(style, text)| {
             let text = match self.is_ascii {
-                true => Mark::to_ascii(text).replace('…', "~").replace('·', "-"),
+                true => without_signs(&Mark::to_ascii(text)),
                 false => text.clone(),
             };
             let is_plain = *style == LineStyle::Plain || text.trim().is_empty();
@@ -253,6 +253,11 @@ impl Painter {
         });
         spans.collect::<String>().trim_end().to_owned()
     }
+}
+
+/// For terminals without Unicode.
+pub(crate) fn without_signs(text: &str) -> String {
+    text.replace('…', "~").replace(['·', '–', '—'], "-").replace(['“', '”'], "\"").replace('›', ">")
 }
 
 /// The words next to a colour carry the meaning.

@@ -180,7 +180,10 @@ fn a_live_run_is_shown_so_far_and_not_undone() {
     let arguments = ["--permissions", "allow", "--agent", "ada", "--no-commit", "Do it"];
     let (_, code) = meanwhile(&repo, &script, &arguments, || {
         let diff = repo.squad(&["diff"]);
-        assert!(diff.code == 0 && diff.err.contains("goes on; these are its changes so far"), "{diff}");
+        assert!(
+            diff.code == 0 && diff.err.contains("goes on; this is what it had changed at its last snapshot"),
+            "{diff}"
+        );
         assert!(diff.out.contains("+first"), "{diff}");
         let run: Value = serde_json::from_str(&repo.squad(&["diff", "--json"]).out).expect("JSON");
         let undo = repo.squad(&["undo", "--yes", run["run"].as_str().expect("a run")]);

@@ -88,6 +88,8 @@ mod membership;
 mod mixed;
 #[cfg(unix)]
 mod moments;
+#[cfg(unix)]
+mod moments_live;
 mod odd_places;
 mod orchestrate;
 mod outcome;

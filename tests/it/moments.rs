@@ -17,16 +17,16 @@ use crate::screens::{self, acted};
 use crate::support::TestRepo;
 use crate::terminal::{PATIENCE, Person};
 
-const WIDTHS: [u16; 2] = [100, 60];
+pub(crate) const WIDTHS: [u16; 2] = [100, 60];
 
 /// What one terminal after another shows.
-struct Album {
-    columns: u16,
+pub(crate) struct Album {
+    pub(crate) columns: u16,
     text: String,
 }
 
 impl Album {
-    fn of(columns: u16) -> Self {
+    pub(crate) fn of(columns: u16) -> Self {
         Self { columns, text: String::new() }
     }
 
@@ -61,24 +61,28 @@ impl Album {
             false => format!(" {argument}"),
         });
         let line = known.masked(&quoted.collect::<String>());
-        let shown: String = screens::masked(shown).lines().map(|line| known.masked(line) + "\n").collect();
-        writeln!(self.text, "$ squad{line}\n{shown}").expect("a text");
+        self.moment(&known, &format!("$ squad{line}"), shown);
     }
 
-    fn check(&self, name: &str) {
+    pub(crate) fn moment(&mut self, known: &Known, title: &str, shown: &str) {
+        let shown: String = screens::masked(shown).lines().map(|line| known.masked(line) + "\n").collect();
+        writeln!(self.text, "{title}\n{shown}").expect("a text");
+    }
+
+    pub(crate) fn check(&self, name: &str) {
         let file = format!("fixtures/goldens/moments-{name}-{}.txt", self.columns);
         expect_file![Path::new(env!("CARGO_MANIFEST_DIR")).join(file)].assert_eq(&self.text);
     }
 }
 
 /// What is another in each repository: ids, the day and the time.
-struct Known {
+pub(crate) struct Known {
     root: String,
-    ids: Vec<String>,
+    pub(crate) ids: Vec<String>,
 }
 
 impl Known {
-    fn of(repo: &TestRepo) -> Self {
+    pub(crate) fn of(repo: &TestRepo) -> Self {
         let list = |arguments: &[&str], name: &str, id: &str| {
             let listed: Value = serde_json::from_str(&repo.squad(arguments).out).unwrap_or_default();
             let all = listed[name].as_array().cloned().unwrap_or_default();
@@ -121,7 +125,9 @@ impl Known {
         let (start, name) = name.split_at(start);
         let is_time = name.contains(':') && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
         let is_seconds = name.split_once('.').is_some_and(|(whole, rest)| {
-            !whole.is_empty() && rest.len() == 1 && (whole.to_owned() + rest).bytes().all(|byte| byte.is_ascii_digit())
+            !whole.is_empty()
+                && [1, 2].contains(&rest.len())
+                && (whole.to_owned() + rest).bytes().all(|byte| byte.is_ascii_digit())
         });
         let is_rescue = name.len() == 22 && name.bytes().filter(|byte| *byte == b'-').count() == 2;
         let is_day =
@@ -138,7 +144,7 @@ impl Known {
     }
 }
 
-fn repo(script: &str) -> TestRepo {
+pub(crate) fn repo(script: &str) -> TestRepo {
     let mut repo = TestRepo::with_small_team();
     for name in ["ada", "bob", "rex"] {
         repo.write(&format!(".squad/agents/{name}/charter.md"), &format!("# {name}\n\nYou are careful.\n"));
@@ -378,7 +384,7 @@ fn two_interrupts_leave_nothing_on_the_screen() {
     let shown = acted(&repo, 80, &run(&[&ALLOWED[..], &["--agent", "ada", "Work"]].concat()), |person, child| {
         person.waits_for("sleep 20");
         signal(child, "INT");
-        person.waits_for("Ctrl-C again stops at once");
+        person.waits_for("Ctrl-C again: at once");
         signal(child, "INT");
     });
     assert!(!shown.contains('●') && !shown.contains("Ctrl-C stops\n"), "{shown}");

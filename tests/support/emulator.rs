@@ -5,7 +5,6 @@ use unicode_width::UnicodeWidthChar;
 /// Lines that may be scrolled out of sight are kept.
 pub(crate) struct Emulator {
     columns: usize,
-    ///
     /// A cell holds a character and the marks on it. The second cell of a wide character is empty.
     rows: Vec<Vec<String>>,
     /// The cursor.
@@ -112,13 +111,17 @@ impl Emulator {
         let number = count.parse().unwrap_or(1);
         match last {
             "C" => self.column = (self.column + number).min(self.columns.saturating_sub(1)),
+            "D" => self.column = self.column.saturating_sub(number),
             "A" => self.row = self.row.saturating_sub(number),
+            "B" => (0..number).for_each(|_| self.down()),
             // From the cursor to the end of the screen.
             "J" => {
                 self.rows.truncate(self.row + 1);
                 self.rows[self.row].truncate(self.column);
             }
             "K" => self.rows[self.row].truncate(self.column),
+            // Pastes that are marked as such, frames that are shown at once, and the cursor.
+            "h" | "l" if ["?2004", "?2026", "?25"].contains(&count) => {}
             other => assert_eq!(other, "m", "squad writes no CSI {count}{other}"),
         }
     }

@@ -42,7 +42,7 @@ impl Signals {
     async fn obey(mut self, interrupt: Canceller, said: Arc<Notify>, log: Option<DamageLog>) {
         self.next_or(&said).await;
         interrupt.run();
-        log.iter().for_each(|log| log.say("stopping once the run's end is recorded; Ctrl-C again stops at once"));
+        log.iter().for_each(|log| log.say("- stopping; files stay as they are; Ctrl-C again: at once"));
         let repeated = async {
             loop {
                 self.next_or(&said).await;

@@ -370,7 +370,20 @@ pub(crate) async fn start(
 /// to be recorded.
 pub(crate) fn require_installed(env: &Env, project: &Project, run: &RunId, plan: &Plan) -> Result<(), Failure> {
     let engines = prepare(env, project, run, None, None);
-    needed(project, plan).iter().try_for_each(|name| Ok(engines.locate(name.as_deref())?))
+    let located = |name: &Option<String>| engines.locate(name.as_deref());
+    needed(project, plan).iter().try_for_each(located).map_err(|error| with_others(env, project, error.into()))
+}
+
+/// Names what is there instead.
+fn with_others(env: &Env, project: &Project, failure: Failure) -> Failure {
+    let is_engine = |name: &String| EngineKind::parse(name) != Some(EngineKind::Rehearsal);
+    let all = names(&project.settings).into_iter().filter(is_engine);
+    let others: Vec<String> = installed(env, &project.work_dir, &project.settings, all).collect();
+    let Some(first) = others.first() else {
+        return failure.hint_too("without one: squad demo, or `--engine rehearsal`, which plays a script");
+    };
+    let are = if others.len() == 1 { "is" } else { "are" };
+    failure.hint_too(format!("{} {are} installed: squad orchestrate --engine {first} \"…\"", list(&others)))
 }
 
 /// The names of the engines that a plan needs; `None` is the main engine.
