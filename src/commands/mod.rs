@@ -7,6 +7,9 @@ mod agents;
 mod append;
 mod begun;
 #[cfg(feature = "bench")]
+#[path = "../../tests/bench/frames_command.rs"]
+mod bench_frames;
+#[cfg(feature = "bench")]
 #[path = "../../tests/bench/policy_command.rs"]
 mod bench_policy;
 #[cfg(feature = "bench")]
@@ -200,6 +203,9 @@ enum Command {
     BenchAppend(append::Args),
     #[cfg(feature = "bench")]
     #[command(hide = true)]
+    BenchFrames(bench_frames::Args),
+    #[cfg(feature = "bench")]
+    #[command(hide = true)]
     BenchPolicy(bench_policy::Args),
     #[cfg(feature = "bench")]
     #[command(hide = true)]
@@ -324,6 +330,8 @@ impl Command {
             Self::Completions(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Self::BenchAppend(args) => args.run(&mut context),
+            #[cfg(feature = "bench")]
+            Self::BenchFrames(args) => args.run(&mut context),
             #[cfg(feature = "bench")]
             Self::BenchPolicy(args) => args.run(&mut context),
             #[cfg(feature = "bench")]

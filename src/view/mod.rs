@@ -8,6 +8,9 @@ mod channel;
 mod dialog;
 #[cfg(test)]
 mod every_kind_tests;
+#[cfg(feature = "bench")]
+#[path = "../../tests/bench/frames.rs"]
+pub(crate) mod frames;
 mod html;
 mod json;
 pub(crate) mod keys;

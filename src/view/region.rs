@@ -49,7 +49,7 @@ pub(crate) fn draw(lines: &[Text], painter: Painter) {
 }
 
 /// What turns the lines above the cursor into others: a connection may be slow, and most of a frame is as before.
-fn changes(before: &[Text], after: &[Text], painter: Painter) -> String {
+pub(super) fn changes(before: &[Text], after: &[Text], painter: Painter) -> String {
     let pairs = || before.iter().zip(after);
     let first = pairs().position(|(before, after)| before != after).unwrap_or(before.len());
     let mut text = format!("\r\x1b[{}A", before.len() - first);

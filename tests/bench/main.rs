@@ -14,9 +14,15 @@ mod model_server;
 mod policy;
 mod review;
 mod route;
+#[cfg(unix)]
+mod screen;
 mod secrets;
 mod snapshot;
 mod team;
+#[cfg(unix)]
+#[path = "../support/terminal.rs"]
+#[expect(dead_code, reason = "the tests need more of it")]
+mod terminal;
 mod undo;
 #[path = "../../src/engine/prove/wires.rs"]
 mod wires;
@@ -32,12 +38,12 @@ const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
 /// `cargo bench --features bench -- ledger` runs only those of the ledger; the other groups are `clone`, `commands`, `engine`,
-/// `knowledge`, `mcp`, `policy`, `review`, `route`, `secrets`, `snapshot`, `team` and `undo`.
+/// `knowledge`, `mcp`, `policy`, `review`, `route`, `screen`, `secrets`, `snapshot`, `team` and `undo`.
 fn main() {
     if engine::is_played() {
         return;
     }
-    let benches: [(&str, fn()); 13] = [
+    let benches: &[(&str, fn())] = &[
         ("clone", clone::bench),
         ("commands", commands),
         ("engine", engine::bench),
@@ -47,6 +53,8 @@ fn main() {
         ("policy", policy::bench),
         ("review", review::bench),
         ("route", route::bench),
+        #[cfg(unix)]
+        ("screen", screen::bench),
         ("secrets", secrets::bench),
         ("snapshot", snapshot::bench),
         ("team", team::bench),
