@@ -117,7 +117,7 @@ fn an_interrupt_during_a_wait_says_what_happens() {
         let interrupt = || repo.command("kill", &repo.root()).args(["-INT", &run.id().to_string()]).status();
         let interrupted = Instant::now();
         interrupt().expect("kill runs");
-        assert!(lines.any(|line| line == "stopping once the run's end is recorded; Ctrl-C again: at once"));
+        assert!(lines.any(|line| line == "- stopping; files stay as they are; Ctrl-C again: at once"));
         assert!(interrupted.elapsed() < Duration::from_secs(2));
         if is_repeated {
             thread::sleep(Duration::from_secs(1).saturating_sub(interrupted.elapsed()));
