@@ -284,7 +284,9 @@ kinds! {
     "question.answered" Never QuestionAnswered { question: u64 };
     /// A snapshot of the work tree has been stored.
     "snapshot.taken" Batched SnapshotTaken(TakenSnapshot);
-    /// An agent has got a clone of its own, at that commit.
+    /// An agent's clone is being made ready by this command; without one, it is being made.
+    "clone.preparing" Never ClonePreparing { command: String };
+    /// The command that makes a clone ready has ended.
     "clone.prepared" Batched ClonePrepared {
         command: String,
         exit_code: Option<i64>,
@@ -293,6 +295,7 @@ kinds! {
         output: String,
         output_file: String,
     };
+    /// An agent has got a clone of its own, at that commit.
     "clone.created" Batched CloneCreated { directory: String, commit: String, seconds: f64 };
     /// An agent works on another machine, from here on.
     "host.assigned" Batched HostAssigned { host: String };

@@ -401,6 +401,7 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         EventKind::MemoryDeclined { learnings: vec![EntryId::new("019b8d1f-6c00-7000-8000-000000000016")] },
         EventKind::QuotaWaiting { engine: text("copilot") },
         EventKind::QuotaWaited {},
+        EventKind::ClonePreparing { command: text("npm ci") },
     ]
 }
 

@@ -206,6 +206,6 @@ fn only_events_covered_by_other_entries_are_not_kept() {
     let of_work = ["agent.message_delta"];
     // Events of a watch. Questions are recorded with the permission or tool they were for.
     let of_a_watch = ["team.changed", "charter.changed", "connection.changed", "session.spawning"];
-    let of_waits = ["question.asked", "question.answered", "quota.waiting", "quota.waited"];
+    let of_waits = ["question.asked", "question.answered", "quota.waiting", "quota.waited", "clone.preparing"];
     assert_eq!(passing, [&of_work[..], &of_a_watch, &of_waits].concat());
 }

@@ -196,6 +196,9 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
         EventKind::UserMessage { text } => (LineStyle::Plain, format!("is told by you: {}", first_line(text, DETAIL))),
         EventKind::MemoryLogged { text, .. } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
+        EventKind::ClonePreparing { command } if !command.is_empty() => {
+            (LineStyle::Faint, format!("makes its clone ready: $ {}", first_line(command, DETAIL)))
+        }
         EventKind::CloneCommitted { conflicts, .. } if !conflicts.is_empty() => {
             (LineStyle::Warning, format!("its work is set aside: it conflicts in {}", list(conflicts)))
         }

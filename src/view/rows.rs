@@ -138,6 +138,10 @@ impl Row {
                 (self.rested, self.rests_since) = Default::default();
             }
             EventKind::SessionSpawning { .. } => self.state = State::Waits("opens a session".to_owned()),
+            EventKind::ClonePreparing { command } => {
+                let command = if command.is_empty() { String::new() } else { format!(": $ {command}") };
+                self.state = State::Waits(first_line(&format!("waits for its clone{command}"), WRITING));
+            }
             EventKind::HostAssigned { host } => self.host = Some(host.clone()),
             EventKind::CancelRequested { .. } => self.state = State::Waits("is being cancelled".to_owned()),
             _ if self.begun.is_none() => {}
@@ -320,7 +324,9 @@ impl Rows {
 
     /// Who works, in one line.
     pub(super) fn alive(&self, now: Timestamp) -> Text {
-        let named = self.rows.iter().filter(|row| row.begun.is_some()).map(|row| {
+        let has_begun = |row: &&Row| row.begun.is_some();
+        let is_any = self.rows.iter().any(|row| has_begun(&row));
+        let named = self.rows.iter().filter(|row| !is_any || has_begun(row)).map(|row| {
             let time = row.worked(now).map(|worked| clock(worked.as_secs())).unwrap_or_default();
             match &*row.shown() {
                 State::Calls(call, _) => format!("{} {time}, {call}", row.agent),
@@ -446,6 +452,22 @@ mod tests {
         let text = "docs wants to write docs/health.md, a new file of 38 lines\n     1 + # Health".to_owned();
         scene.see(13, "docs", EventKind::QuestionAsked { question: 1, text, proposal: None });
         scene
+    }
+
+    #[test]
+    fn who_has_no_clone_yet_waits_for_it() {
+        let mut scene = Scene::planned(&[&["backend", "tester"]]);
+        scene.see(1, "backend", EventKind::ClonePreparing { command: String::new() });
+        scene.see(1, "tester", EventKind::ClonePreparing { command: "npm ci\nnpm run build".to_owned() });
+        scene.shown(9, (30, 80), &expect![[r#"
+            Step 1 of 2
+            ○ backend   waits for its clone
+            ○ tester    waits for its clone: $ npm ci
+            ○ reviewer  waits for backend and tester
+              0:09 · Ctrl-C stops
+        "#]]);
+        let alive = scene.rows.alive(at(9)).to_string();
+        expect!["  squad  still working: backend waits for its clone; tester waits for its clone: $ npm ci; reviewer waits for backend and tester"].assert_eq(&alive);
     }
 
     #[test]

@@ -546,6 +546,13 @@ fn a_clone_gets_what_git_ignores_and_is_made_ready_before_its_agent_begins() {
     assert_eq!(code, Some(0), "{events:#?}");
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
     assert_eq!(of("clone.prepared").len(), 2);
+    let preparing = of("clone.preparing");
+    let commands = |agent: &str| {
+        let own = preparing.iter().filter(|event| event["agent"] == agent);
+        own.map(|event| event["command"].as_str().expect("a text").split(' ').next().expect("a word"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!([commands("ada"), commands("bob")], [["", "sh"], ["", "sh"]]);
     assert!(of("clone.prepared").iter().all(|event| event["exit_code"] == 0 && event["agent"].is_string()));
     let mut ports = Vec::new();
     for agent in ["ada", "bob"] {

@@ -74,16 +74,17 @@ pub(super) async fn prepare(
         input: None,
         kept: SHOWN,
     };
+    let line = command_line(arguments);
+    tell(EventKind::ClonePreparing { command: line.clone() });
     let ended = command.run(project.settings.sessions.tool_limit, cancel.wait()).await;
     let ended = ended.map_err(|error| format!("`{SETUP}` cannot be started: {error}"))?;
-    let command = command_line(arguments);
     let why = match ended.exit_code {
         Some(0) => None,
-        Some(code) => Some(format!("`{command}` exited with {code}")),
-        None => Some(format!("`{command}`: {}", ended.reason)),
+        Some(code) => Some(format!("`{line}` exited with {code}")),
+        None => Some(format!("`{line}`: {}", ended.reason)),
     };
     let prepared = EventKind::ClonePrepared {
-        command,
+        command: line,
         exit_code: ended.exit_code,
         reason: ended.reason,
         seconds: seconds(ended.duration),

@@ -418,6 +418,9 @@ impl Clones {
         if let Some(reason) = self.basis.project.repository.obstacle_to_clones() {
             return Err(format!("agents cannot work in clones: {reason}"));
         }
+        if !repository.is_made() {
+            self.basis.reports.tell(Some(agent), EventKind::ClonePreparing { command: String::new() });
+        }
         let asked = Instant::now();
         let (basis, made, at) = (Arc::clone(&self.basis), repository.clone(), tip.clone());
         let is_new = aside(self.basis.env.threads, move || {
