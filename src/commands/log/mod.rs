@@ -145,13 +145,15 @@ impl Args {
             }
             return self.write_html(context, &workspace, &run, &timeline, file);
         }
-        timeline.keep_last(self.limit.map_or(usize::MAX, |limit| limit as usize));
+        if let Some(limit) = self.limit {
+            timeline.keep_last(limit as usize)?;
+        }
         let is_whole = choice == Choice::default() && self.limit.is_none();
         context.page();
         let mut page = self.page(&mut context.ui, &run, context.env.clock.zone());
         for entry in timeline.entries() {
             let (path, read) = entry?;
-            if page.show(path, read).is_break() {
+            if page.show(&path, read).is_break() {
                 return Ok(0);
             }
         }
@@ -175,7 +177,7 @@ impl Args {
                         page.see(entry.at, entry.agent.as_ref(), entry.position, &kind);
                     }
                 }
-                (path, read) => page.note(&page::not_understood(path, &read)),
+                (path, read) => page.note(&page::not_understood(&path, &read)),
             }
         }
         // Another clone has the snapshots, or they are deleted: the page is the rest.
@@ -222,7 +224,7 @@ impl Args {
             let timeline = log::timeline(repository, &prefix, run.as_ref(), &choice)?;
             for entry in timeline.entries() {
                 let (path, read) = entry?;
-                if page.show(path, read).is_break() {
+                if page.show(&path, read).is_break() {
                     return Ok(0);
                 }
             }

@@ -265,7 +265,7 @@ fn uncommitted(repository: &Repository, prefix: &str, run: &RunSummary) -> Optio
         return Some(0);
     }
     let mut timeline = log::timeline(repository, prefix, Some(&run.run), &Choice::default()).ok()?;
-    timeline.keep_last(LAST);
+    timeline.keep_last(LAST).ok()?;
     let mut paths = BTreeSet::new();
     for entry in timeline.entries() {
         let (_, Read::Entry(entry)) = entry.ok()? else { continue };

@@ -180,7 +180,7 @@ fn is_from_here(repository: &Repository, prefix: &str, run: &RunId) -> Result<bo
         return Ok(true);
     }
     let timeline = timeline(repository, prefix, Some(run), &Choice::default())?;
-    let Some(first) = timeline.entries().next().transpose()?.map(|(path, _)| path.to_owned()) else { return Ok(true) };
+    let Some(first) = timeline.entries().next().transpose()?.map(|(path, _)| path) else { return Ok(true) };
     for tip in repository.remote_tips()? {
         // A copy that cannot be read shows nothing; the next fetch brings it again.
         if let Ok(copy) = repository.ledger().snapshot_at(&tip)

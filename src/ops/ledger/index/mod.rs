@@ -11,7 +11,7 @@
 //! SPAN.wrote       the files that changed in runs
 //! SPAN.ended       how agents' work ended
 //! TEAM.damage      known damage, so that commands report it without reading it again
-//! SPAN.runs        the runs with entries in the span, so that other spans can be skipped
+//! SPAN.runs        the runs with entries in the span, so that other spans can be skipped, and where those begin
 //! ```
 //!
 //! A span is a folder of the ledger with at most [`head::MAX_SPAN`] entries, or with entries directly in it. While the
@@ -24,8 +24,9 @@ mod facts;
 mod head;
 mod unlanded;
 
+use std::borrow::Borrow;
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -37,12 +38,12 @@ use self::head::Head;
 pub(in crate::ops) use self::head::{Place, Span};
 pub(in crate::ops) use self::unlanded::{Unlanded, unlanded};
 use crate::git::{Error, Repository, Snapshot};
-use crate::model::{Damage, DamageKind, IntoSet, RunId};
+use crate::model::{Damage, DamageKind, RunId};
 use crate::ops::team::cache::{CacheFolder, look};
 use crate::record::{Entry, Read};
 
 /// Increase the number when the stored data changes.
-const FORMAT: &str = "squad ledger index 18";
+const FORMAT: &str = "squad ledger index 19";
 const HEAD: &str = "head";
 const DAMAGE: &str = "damage";
 const RUNS: &str = "runs";
@@ -104,19 +105,37 @@ struct CachedRows<T> {
     rows: Vec<Row<T>>,
 }
 
+/// What comes first in a span.
+#[derive(Clone, Debug, Default)]
+pub(in crate::ops) struct Bound {
+    /// No file has a lesser name.
+    pub(in crate::ops) name: String,
+    /// No entry of the run has a lesser number; `None`: none has a number.
+    pub(in crate::ops) seq: Option<u64>,
+}
+
 /// The runs that have entries in a span.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct Runs {
     span: String,
-    runs: BTreeSet<RunId>,
+    /// The least name of a file.
+    name: String,
+    /// With the least number of an entry.
+    runs: BTreeMap<RunId, Option<u64>>,
     /// False if an entry is not understood: it may belong to any run.
     is_whole: bool,
 }
 
 impl Runs {
     fn of(span: &Span, rows: &[Row<EntryHeader>]) -> Self {
-        let runs = rows.iter().filter_map(|row| row.value.as_ref()?.run.clone()).into_set();
-        Self { span: span.key.clone(), runs, is_whole: rows.iter().all(|row| row.value.is_some()) }
+        let mut runs: BTreeMap<RunId, Option<u64>> = BTreeMap::new();
+        for EntryHeader { run, seq, .. } in rows.iter().filter_map(|row| row.value.as_ref()) {
+            let Some(run) = run else { continue };
+            let least = runs.entry(run.clone()).or_default();
+            *least = least.iter().chain(seq).min().copied();
+        }
+        let name = rows.iter().map(|row| name_of(&row.path)).min().unwrap_or_default().to_owned();
+        Self { span: span.key.clone(), name, runs, is_whole: rows.iter().all(|row| row.value.is_some()) }
     }
 }
 
@@ -223,15 +242,19 @@ impl<'a> Index<'a> {
     }
 
     /// The same of several spans. What is cached of them is read side by side.
-    pub(in crate::ops) fn rows_of<T: Derived + Send>(&self, spans: &[Span]) -> Result<Vec<Row<T>>, Error> {
-        let cached = self.cached::<CachedRows<T>>(spans, T::TABLE);
-        let rows = spans.iter().zip(cached).map(|(span, cached)| self.up_to_date(span, cached));
+    pub(in crate::ops) fn rows_of<'s, T: Derived + Send>(
+        &self,
+        spans: impl IntoIterator<Item = &'s Span>,
+    ) -> Result<Vec<Row<T>>, Error> {
+        let spans: Vec<&Span> = spans.into_iter().collect();
+        let cached = self.cached::<CachedRows<T>>(&spans, T::TABLE);
+        let rows = spans.into_iter().zip(cached).map(|(span, cached)| self.up_to_date(span, cached));
         Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    fn cached<T: DeserializeOwned + Send>(&self, spans: &[Span], table: &str) -> Vec<Option<T>> {
+    fn cached<T: DeserializeOwned + Send>(&self, spans: &[impl Borrow<Span> + Sync], table: &str) -> Vec<Option<T>> {
         let folder = &self.cache_folder;
-        let read = look(spans, |span| Some(folder.read::<T>(&file_name(&span.path), table)));
+        let read = look(spans, |span| Some(folder.read::<T>(&file_name(&span.borrow().path), table)));
         // What could not be read is derived.
         read.unwrap_or_else(|| spans.iter().map(|_| None).collect())
     }
@@ -264,20 +287,23 @@ impl<'a> Index<'a> {
         Ok(rows)
     }
 
-    /// Those of some spans that may have entries of a run.
-    pub(in crate::ops) fn holding(&self, spans: &[Span], run: &RunId) -> Result<Vec<Span>, Error> {
+    /// Those of some spans that may have entries of a run, or all of them, with what comes first there.
+    pub(in crate::ops) fn holding(&self, spans: Vec<Span>, run: Option<&RunId>) -> Result<Vec<(Span, Bound)>, Error> {
+        let Some(run) = run else { return Ok(spans.into_iter().map(|span| (span, Bound::default())).collect()) };
         let mut holding = Vec::new();
-        for (span, cached) in spans.iter().zip(self.cached::<Runs>(spans, RUNS)) {
+        let cached = self.cached::<Runs>(&spans, RUNS);
+        for (span, cached) in spans.into_iter().zip(cached) {
             let runs = match cached {
-                Some(runs) if runs.span == span.key => runs,
+                Some(runs) if runs.span == span.key && !span.key.is_empty() => runs,
                 _ => {
-                    let runs = Runs::of(span, &self.rows(span)?);
+                    let runs = Runs::of(&span, &self.rows(&span)?);
                     self.store(&file_name(&span.path), RUNS, &runs);
                     runs
                 }
             };
-            if !runs.is_whole || runs.runs.contains(run) {
-                holding.push(span.clone());
+            if !runs.is_whole || runs.runs.contains_key(run) {
+                let seq = runs.runs.get(run).copied().flatten();
+                holding.push((span, Bound { name: runs.name, seq }));
             }
         }
         Ok(holding)
@@ -402,11 +428,15 @@ fn cache_folder(repository: &Repository) -> CacheFolder {
     if repository.is_looked_at() { folder.read_only() } else { folder }
 }
 
+/// The file name of a path.
+pub(in crate::ops) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// The kind of an entry, from its path.
 pub(in crate::ops) fn kind_of(path: &str) -> &str {
     const ID: usize = 36;
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.get(ID + 1..).and_then(|rest| rest.strip_suffix(".md")).unwrap_or("")
+    name_of(path).get(ID + 1..).and_then(|rest| rest.strip_suffix(".md")).unwrap_or("")
 }
 
 /// The damage reason for an entry of a later squad.

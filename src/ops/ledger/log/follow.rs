@@ -2,12 +2,12 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::Choice;
-use super::timeline::{name_of, shown};
+use super::timeline::shown;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::{Error, File, Repository, Snapshot};
 use crate::model::{RunId, Sort};
-use crate::ops::ledger::index::Place;
+use crate::ops::ledger::index::{Place, name_of};
 use crate::ops::run::signals::Signals;
 use crate::ops::runtime;
 use crate::record::Read;
