@@ -6,6 +6,7 @@ use clap::Subcommand;
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::ops::Project;
+use crate::settings::Layer;
 
 /// List, search, add, decline and retire notes that hold beyond this project
 ///
@@ -46,9 +47,18 @@ impl Args {
     }
 }
 
-/// The team of the work tree. An unreadable file is an error, because a note in it or behind a link would be missed.
+/// The team of the work tree.
 fn project(context: &Context<'_>) -> Result<Project, Failure> {
-    let project = Project::open_or_recorded(context.env, &context.directory)?;
+    readable(Project::open_or_recorded(context.env, &context.directory)?)
+}
+
+/// For a look at what is there: without a team, links may be.
+fn project_or_none(context: &Context<'_>) -> Result<Project, Failure> {
+    readable(Project::open_without_team(context.env, &context.directory, Layer::default())?)
+}
+
+/// An unreadable file is an error, because a note in it or behind a link would be missed.
+fn readable(project: Project) -> Result<Project, Failure> {
     project.require_configuration()?;
     Ok(project)
 }

@@ -161,8 +161,8 @@ fn doctor_looks_at_a_repository_without_a_team() {
         }
         repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
         let output = repo.squad(&["doctor"]);
-        assert!(output.code == 0 && output.out.contains("none; `squad init` installs one"), "{output}");
-        assert!(output.out.contains("Everything is in order."), "{output}");
+        assert!(output.code == 0 && output.out.contains("`squad init` makes a team"), "{output}");
+        assert!(!output.out.contains("✓ team") && output.out.contains("Everything is in order."), "{output}");
         repo.variables.insert("SQUAD_ENGINE".to_owned(), "gemini".to_owned());
         let output = repo.squad(&["doctor"]);
         assert!(output.code == 1 && output.to_string().contains("gemini is not installed"), "{output}");

@@ -212,7 +212,7 @@ fn without_a_team_a_team_comes_first() {
         }
         repo.git(&["add", "--all"]);
         repo.git(&["commit", "--quiet", "--message=first"]);
-        for command in [&["log"][..], &["decisions", "list"]] {
+        for command in [&["log"][..], &["decisions", "list"], &["knowledge", "list"]] {
             let output = repo.squad(command);
             assert!(output.code == 0 && output.err.ends_with("\nhint: squad init\n"), "{output}");
         }

@@ -53,7 +53,7 @@ pub(super) struct Show {
 
 impl List {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let project = super::project(context)?;
+        let project = super::project_or_none(context)?;
         let is_meant = |kind| self.kind.is_none_or(|wanted| wanted == kind);
         if self.proposed {
             let mut proposals = knowledge::proposals(&project)?;
@@ -84,7 +84,7 @@ impl List {
 
 impl Search {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let project = super::project(context)?;
+        let project = super::project_or_none(context)?;
         let found = knowledge::search(&project, &self.words.join(" "))?;
         if context.ui.json() {
             context.value(json!({ "notes": found }));
@@ -99,7 +99,7 @@ impl Search {
 
 impl Show {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let project = super::project(context)?;
+        let project = super::project_or_none(context)?;
         let note = knowledge::find(knowledge::all(&project)?, &self.id)?;
         if context.ui.json() {
             context.value(&note);

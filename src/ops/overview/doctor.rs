@@ -121,7 +121,9 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
     let other = shell::other_squad(env).map(|other| Finding { area: Area::Configuration, problem: other.problem() });
     problems.extend(other);
     let mut well = Vec::new();
-    if problems.iter().all(|finding| finding.area != Area::Team || finding.problem.severity == Severity::Note) {
+    if !has_team {
+        problems.push(no_team(&project));
+    } else if problems.iter().all(|finding| finding.area != Area::Team || finding.problem.severity == Severity::Note) {
         well.push(("team", team(&project)));
     }
     env.damage.activity().begin("asking the engines");
@@ -148,11 +150,15 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
     Ok(Diagnosis { problems, well, governed, sandbox: level, proof })
 }
 
+fn no_team(project: &Project) -> Finding {
+    let place = Source::new(format!("{}/team.md", project.folder.name), 0);
+    let message = "there is none yet, so `squad orchestrate` has no agents";
+    let problem = Problem::new(Severity::Note, place, "team-missing", message).hint("`squad init` makes a team");
+    Finding { area: Area::Team, problem }
+}
+
 /// `6 members, 15 routes, 137 decisions`
 fn team(project: &Project) -> String {
-    if !project.has_team() {
-        return "none; `squad init` installs one".to_owned();
-    }
     let members = plural(project.team.members.len(), "member");
     let routes = plural(project.team.rules.len(), "route");
     let decisions = plural(compile::in_force(project.decisions()).len(), "decision");
