@@ -1,5 +1,8 @@
 //! `squad orchestrate` without a message: a conversation, at a real terminal.
 
+use std::fs::File;
+use std::io::Write;
+
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::live_view::{modes, waits_for_modes};
@@ -54,6 +57,30 @@ fn messages_follow_upon_each_other_in_the_same_sessions() {
     let messages: Vec<&str> =
         runs["runs"].as_array().expect("a list").iter().filter_map(|run| run["message"].as_str()).collect();
     assert!(messages.contains(&"@ada begin") && messages.contains(&"@ada go on \nwith it"), "{messages:?}");
+}
+
+/// While squad reads what the run needs, the terminal is silent, too.
+#[test]
+fn what_is_typed_before_the_run_begins_is_not_echoed() {
+    let repo = TestRepo::with_small_team();
+    let (mut person, mut child) = begun(&repo, "");
+    let pipe = repo.root().join("../script.toml");
+    std::fs::remove_file(&pipe).expect("it was written");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
+    person.types("@ada begin\r");
+    // Opens as soon as squad reads the script.
+    let mut script = File::options().write(true).open(&pipe).expect("a pipe");
+    let modes = modes(&person);
+    script.write_all(TWO.as_bytes()).expect("it is read");
+    drop(script);
+    assert!(!modes.contains(LocalModes::ECHO), "{modes:?}");
+    person.types("/agents");
+    person.waits_for("squad> /agents");
+    person.waits_for("First.");
+    person.types("\r");
+    person.waits_for("Backend Dev");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
 }
 
 /// A charter that is saved while a conversation goes on holds from the next message on, in the same session.

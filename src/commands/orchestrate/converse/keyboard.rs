@@ -101,9 +101,8 @@ pub(super) struct Leftover {
 
 impl Keyboard<'_> {
     /// Handles input until the run is over.
-    pub(super) fn serve(mut self, source: Source) -> Leftover {
+    pub(super) fn serve(mut self, source: Source, mut raw: Option<RawMode>) -> Leftover {
         let Source { mut keys, questions, is_over } = source;
-        let mut raw = None;
         while !is_over.load(Ordering::Acquire) {
             // As long as nobody else needs the terminal: it would echo what is typed meanwhile, in the middle of the rows.
             raw = raw.or_else(|| RawMode::begin().ok());

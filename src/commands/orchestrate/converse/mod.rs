@@ -32,6 +32,7 @@ use crate::ops::run::order::{Ended as RunEnded, Order};
 use crate::ops::run::saved_conversation::{SavedConversation, last_conversation};
 use crate::policy::Permissions;
 use crate::ui::{Consent, Ui};
+use crate::view::keys::RawMode;
 use crate::view::{Lines, View};
 
 /// How many characters of an earlier message are shown.
@@ -127,6 +128,8 @@ fn offer_to_continue(context: &mut Context<'_>, saved: &SavedConversation) -> bo
 
 impl Repl<'_> {
     fn say<'a>(&mut self, mut context: Context<'a>) -> Context<'a> {
+        // The terminal would echo what is typed before the run begins.
+        let raw = RawMode::begin().ok();
         let (project, order) = match self.call.prepare(&mut context) {
             Ok(prepared) => prepared,
             Err(failure) => {
@@ -134,7 +137,7 @@ impl Repl<'_> {
                 return context;
             }
         };
-        let (mut context, ended) = self.run(context, &project, order);
+        let (mut context, ended) = self.run(context, &project, order, raw);
         match ended {
             Ok(RunEnded { error: Some(failure), .. }) | Err(failure) => context.ui.failure(&failure),
             Ok(ended) => {
@@ -156,6 +159,7 @@ impl Repl<'_> {
         context: Context<'a>,
         project: &Project,
         mut order: Order,
+        raw: Option<RawMode>,
     ) -> (Context<'a>, Result<RunEnded, Failure>) {
         let (handle, source) = match keyboard::connect() {
             Ok(connected) => connected,
@@ -177,7 +181,7 @@ impl Repl<'_> {
         };
         let conversation = &mut self.conversation;
         let (ended, left) = thread::scope(|scope| {
-            let typing = scope.spawn(|| keyboard.serve(source));
+            let typing = scope.spawn(|| keyboard.serve(source, raw));
             let (view, ended) = {
                 // Dropped at the end or by a panic, which stops the keyboard thread.
                 let _handle = handle;
