@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 
 use super::{Context, Ended, require_flags};
-use crate::model::{IntoMap, printable};
+use crate::model::{IntoMap, printable, printable_line};
 use crate::ops::Project;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::recall;
@@ -58,7 +58,9 @@ impl Args {
         let is_live = ui.shows_progress() && ui.can_ask() && keys::is_ours();
         let (ended, ui) = if is_live {
             let board = Mutex::new(Board::new(ui));
-            let ended = watch::watch(env, &directory, order, &mut Live::new(&board, env.clock.clone()));
+            let team = order.project.work_dir.file_name().unwrap_or_default().to_string_lossy();
+            let mut live = Live::new(&board, printable_line(&team), env.clock.clone());
+            let ended = watch::watch(env, &directory, order, &mut live);
             (ended, board.into_inner().into_screen())
         } else {
             let screen = Mutex::new(ui);

@@ -53,6 +53,11 @@ impl Agents {
         self.runs.len()
     }
 
+    /// How many questions are open.
+    pub(super) fn questions(&self) -> usize {
+        self.rows.values().filter_map(|row| row.work.as_ref()).map(|work| work.questions.len()).sum()
+    }
+
     /// Whether elapsed times have to be updated.
     pub(super) fn is_anyone_at_work(&self) -> bool {
         self.rows.values().any(|row| row.work.is_some())

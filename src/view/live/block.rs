@@ -1,11 +1,11 @@
-//! The block below the lines: a row for each agent, an open dialog, and the status.
+//! The block below the lines: the state of the watch, a row for each agent, an open dialog, and the keys.
 
 use jiff::Timestamp;
 use unicode_width::UnicodeWidthStr;
 
 use super::agents::{Agents, Key, Row};
 use super::controls::{Controls, Dialog};
-use crate::model::plural;
+use crate::model::{ConnectionState, plural};
 use crate::view::LineStyle;
 use crate::view::card::MAX_NAME;
 use crate::view::region::Size;
@@ -29,20 +29,37 @@ const KEYS: [&str; 8] = [
     "Ctrl-Z          stop; `fg` goes on",
 ];
 
-/// In the status line, those that can be missed most first.
-const CHOICES: [&str; 7] =
-    ["Enter looks in", "up/down choose", "m messages", "c cancels", "a answers", "? keys", "q ends"];
+/// In the last line, those that can be missed most first.
+const CHOICES: [&str; 7] = ["Enter its text", "up/down agent", "m message", "c cancel", "a answer", "? keys", "q quit"];
+/// Between them.
+const GAP: &str = "   ";
+/// Fewer lines than this have no room for the header.
+const HEADED: usize = 8;
 
-pub(super) fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<Text> {
-    let footer = footer(agents, controls, size);
-    let room = size.lines.saturating_sub(footer.len() + 1);
-    let mut block = rows(agents, controls, now, Size { lines: room, ..size });
+pub(super) fn block(team: &str, agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<Text> {
+    let mut block = Vec::from_iter((size.lines >= HEADED).then(|| header(team, agents)));
+    let footer = footer(controls, size);
+    let room = size.lines.saturating_sub(block.len() + footer.len() + 1);
+    block.extend(rows(agents, controls, now, Size { lines: room, ..size }));
     block.extend(footer);
     // On some terminals, a line that reaches the edge wraps.
     let width = size.columns.saturating_sub(1);
     let mut block: Vec<Text> = block.iter().map(|line| line.cut(width)).collect();
     block.drain(..block.len().saturating_sub(size.lines.saturating_sub(1)));
     block
+}
+
+/// `squad watch · shop · copilot 1.0.102 · 1 run · 1 question`
+fn header(team: &str, agents: &Agents) -> Text {
+    let engine = match agents.connection {
+        ConnectionState::Connected => agents.engine.clone(),
+        state => format!("{} {state}", agents.engine).trim_start().to_owned(),
+    };
+    let runs = if agents.runs() == 0 { "no run".to_owned() } else { plural(agents.runs(), "run") };
+    let mut entries = vec![team.to_owned(), engine, runs];
+    entries.extend(Some(agents.questions()).filter(|count| *count > 0).map(|count| plural(count, "question")));
+    let about = entries.iter().map(|entry| format!(" · {entry}")).collect::<String>();
+    Text::default().with(LineStyle::Strong, "squad watch").with(LineStyle::Faint, &about)
 }
 
 fn rows(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<Text> {
@@ -81,8 +98,8 @@ fn line(agents: &Agents, key: &Key, row: &Row, name: usize, columns: usize, now:
     line.plain("  ").with(LineStyle::Faint, &format!("{state}{ended}"))
 }
 
-/// The lines below the rows: dialog and status.
-fn footer(agents: &Agents, controls: &Controls, size: Size) -> Vec<Text> {
+/// The lines below the rows: dialog and keys.
+fn footer(controls: &Controls, size: Size) -> Vec<Text> {
     let plain = |text: &str| Text::default().plain(text);
     let mut footer = Vec::new();
     match &controls.dialog {
@@ -112,7 +129,7 @@ fn footer(agents: &Agents, controls: &Controls, size: Size) -> Vec<Text> {
             footer.push(plain(&format!("{asked}{text}_   (Enter answers, Esc leaves it open)")));
         }
     }
-    footer.push(plain(&status(agents, controls, size.columns.saturating_sub(1))));
+    footer.push(plain(&keys(controls, size.columns.saturating_sub(1))));
     footer
 }
 
@@ -130,22 +147,17 @@ fn with_space(text: &str) -> String {
     if text.ends_with(' ') || text.is_empty() { text.to_owned() } else { format!("{text} ") }
 }
 
-/// What is going on, and the keys, each whole or not at all.
-fn status(agents: &Agents, controls: &Controls, width: usize) -> String {
+/// The keys, each whole or not at all, or what is said instead.
+fn keys(controls: &Controls, width: usize) -> String {
     if controls.is_ending {
         return "ending: running work is being stopped; press Ctrl-C or q again to exit at once".to_owned();
     }
-    let runs = if agents.runs() == 0 { "no run".to_owned() } else { plural(agents.runs(), "run") };
-    let engine = if agents.engine.is_empty() { String::new() } else { format!("{} ", agents.engine) };
-    let mut entries = vec![format!("{engine}{}", agents.connection), runs];
     match (&controls.notice, &controls.inspected) {
-        (Some(notice), _) => entries.push(notice.clone()),
-        (None, Some(agent)) => entries.push(format!("viewing {agent}: Esc goes back")),
-        (None, None) => entries.extend(CHOICES.map(str::to_owned)),
+        (Some(notice), _) => return notice.clone(),
+        (None, Some(agent)) => return format!("viewing {agent}: Esc goes back"),
+        (None, None) => {}
     }
     // The last are needed most.
-    while entries.len() > 1 && entries.join("; ").width() > width {
-        entries.remove(0);
-    }
-    entries.join("; ")
+    let shorter = (0..CHOICES.len()).map(|from| CHOICES[from..].join(GAP));
+    shorter.into_iter().find(|keys| keys.width() <= width).unwrap_or_default()
 }

@@ -42,6 +42,7 @@ const BATCH: usize = 500;
 
 pub(crate) struct Live<'s, S: Screen> {
     board: &'s Mutex<Board<S>>,
+    team: String,
     lines: Watched<'s, Board<S>>,
     clock: Clock,
     agents: Agents,
@@ -56,11 +57,12 @@ pub(crate) struct Live<'s, S: Screen> {
 }
 
 impl<'s, S: Screen> Live<'s, S> {
-    pub(crate) fn new(board: &'s Mutex<Board<S>>, clock: Clock) -> Self {
+    pub(crate) fn new(board: &'s Mutex<Board<S>>, team: String, clock: Clock) -> Self {
         let (agents, recent, controls) = Default::default();
         let lines = Watched::new(board, false);
         Self {
             board,
+            team,
             lines,
             clock,
             agents,
@@ -159,7 +161,7 @@ impl<'s, S: Screen> Live<'s, S> {
         if self.raw.is_none() || size.lines < 2 {
             return board.clear();
         }
-        let block = block::block(&self.agents, &self.controls, self.clock.now(), size);
+        let block = block::block(&self.team, &self.agents, &self.controls, self.clock.now(), size);
         board.draw(&block);
     }
 

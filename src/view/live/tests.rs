@@ -28,7 +28,7 @@ const OTHER: &str = "20260105-090000-0000c2";
 const WIDE: Size = Size { lines: 30, columns: 120 };
 
 fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<String> {
-    let lines = blocks::block(agents, controls, now, size);
+    let lines = blocks::block("shop", agents, controls, now, size);
     lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
 }
 
@@ -142,9 +142,10 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · no run
             >  ada  idle
                bob  idle
-            rehearsal 1.0 connected; no run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     agents = at_work();
@@ -161,11 +162,12 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 2 runs
             >● ada  $ cargo test --workspace  61 s                                                              1:02    13k  0000b1
              ● ada  I                                                                                                  0:58  0000c2
                bob  suspended
              ○ zoe  waits for a slot                                                                                         0000c2
-            rehearsal 1.0 connected; 2 runs; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     // After the end, its own session stays and the extra one is gone.
@@ -178,10 +180,11 @@ fn each_agent_has_a_row_with_its_activity() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 reconnecting · 2 runs
             >  ada  idle, completed
                bob  spawning
              ○ zoe  waits for a slot                                                                                         0000c2
-            rehearsal 1.0 reconnecting; 2 runs; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
 }
@@ -202,7 +205,7 @@ fn a_small_terminal_shows_what_fits() {
              ● ada           $ cargo test --workspa…   1:02
                bob           idle
                and 3 more
-            c cancels; a answers; ? keys; q ends
+            c cancel   a answer   ? keys   q quit
         "#]],
     );
     for _ in 0..5 {
@@ -217,7 +220,7 @@ fn a_small_terminal_shows_what_fits() {
                dan           idle
             >  eve           idle
                and 3 more
-            c cancels; a answers; ? keys; q ends
+            c cancel   a answer   ? keys   q quit
         "#]],
     );
     for size in [(2, 20), (3, 10), (4, 3), (2, 1)] {
@@ -241,9 +244,10 @@ fn output_of_models_cannot_move_the_cursor() {
         &Controls::default(),
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run
             >● ada  shell[U+001B][2J a[U+001B]]0;x[U+0007][U+000D]b  60 s                                                      1:02
                bob  idle
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     agents.note(&at(RUN, "ada", 5, question(1, "ada asks:\n  | \u{1b}[1A?\n> ")));
@@ -266,9 +270,10 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run · 1 question
             >! ada  asks: write a.txt, a new file of 1 line                                                                    0:02
                bob  idle
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     assert_eq!(controls.press(Key::Char('a'), &agents), Action::ShowQuestion(asks.to_owned()));
@@ -280,12 +285,13 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run · 1 question
             >! ada  asks: write a.txt, a new file of 1 line                                                                    0:02
                bob  idle
             ada wants to write a.txt, a new file of 1 line
                  1 + x
             y yes, once, n no, or say why not: y_   (Enter answers, Esc leaves it open)
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     let answer = UserCommand::Answer { run: RunId::new(RUN), question: 7, text: "y".to_owned() };
@@ -299,9 +305,10 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run
             >● ada  $ cargo test --workspace  61 s                                                                             1:01
                bob  idle
-            rehearsal 1.0 connected; 1 run; the question was answered or is no longer needed
+            the question was answered or is no longer needed
         "#]],
     );
     assert_eq!(controls.press(Key::Char('a'), &agents), Action::Nothing);
@@ -314,10 +321,11 @@ fn a_question_is_answered_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run · 1 question
             >● ada          $ cargo test --workspace  61 s                                                                     1:01
                bob          idle
              ! coordinator  asks: Who works on it: ada, bob? [Enter: nobody]
-            rehearsal 1.0 connected; 1 run; ada asks nothing
+            ada asks nothing
         "#]],
     );
     agents.note(&Event { agent: None, ..at(RUN, "", 8, EventKind::QuestionAnswered { question: 8 }) });
@@ -347,6 +355,7 @@ fn a_permission_is_answered_with_one_key() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run · 1 question
             >! ada  asks: write a.txt, a new file of 1 line                                                                    0:02
                bob  idle
             ! ada wants to write a.txt, a new file of 1 line
@@ -354,7 +363,7 @@ fn a_permission_is_answered_with_one_key() {
               y yes, once    a always for ada: writes in this project    r always in this run, for any agent
               k in later runs too    n no    s no, and say why (ada reads it)    ? help
               (Esc leaves it open)
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     // Enter answers nothing, and Esc leaves it open.
@@ -381,10 +390,11 @@ fn work_is_cancelled_by_key_after_a_yes_and_told_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run
             >● ada  $ cargo test --workspace  61 s                                                                             1:02
                bob  idle
             cancel the work of ada in run 0000b1? y/n
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     assert_eq!(controls.press(Key::Char('n'), &agents), Action::Nothing);
@@ -399,11 +409,12 @@ fn work_is_cancelled_by_key_after_a_yes_and_told_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
-        >● ada  $ cargo test --workspace  61 s                                                                             1:02
-           bob  idle
-        to ada: stop_   (Enter sends, Esc does not)
-        rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
-    "#]],
+            squad watch · shop · rehearsal 1.0 · 1 run
+            >● ada  $ cargo test --workspace  61 s                                                                             1:02
+               bob  idle
+            to ada: stop_   (Enter sends, Esc does not)
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+        "#]],
     );
     let say = UserCommand::Say { run: RunId::new(RUN), agent: slug("ada"), text: "stop".to_owned() };
     assert_eq!(controls.press(Key::Enter, &agents), Action::UserCommand(say));
@@ -420,6 +431,7 @@ fn work_is_cancelled_by_key_after_a_yes_and_told_by_key() {
         &controls,
         WIDE,
         &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run
              ● ada  $ cargo test --workspace  61 s                                                                             1:02
             >  bob  idle
             up, down, k, j  choose an agent
@@ -430,7 +442,7 @@ fn work_is_cancelled_by_key_after_a_yes_and_told_by_key() {
             ?               these keys
             q, Ctrl-D       end the watch and what runs in it, like Ctrl-C
             Ctrl-Z          stop; `fg` goes on
-            rehearsal 1.0 connected; 1 run; Enter looks in; up/down choose; m messages; c cancels; a answers; ? keys; q ends
+            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     assert_eq!(controls.press(Key::Escape, &agents), Action::Nothing);
