@@ -459,13 +459,17 @@ mod tests {
         let mut scene = Scene::planned(&[&["backend", "tester"]]);
         scene.see(1, "backend", EventKind::ClonePreparing { command: String::new() });
         scene.see(1, "tester", EventKind::ClonePreparing { command: "npm ci\nnpm run build".to_owned() });
-        scene.shown(9, (30, 80), &expect![[r#"
+        scene.shown(
+            9,
+            (30, 80),
+            &expect![[r#"
             Step 1 of 2
             ○ backend   waits for its clone
             ○ tester    waits for its clone: $ npm ci
             ○ reviewer  waits for backend and tester
               0:09 · Ctrl-C stops
-        "#]]);
+        "#]],
+        );
         let alive = scene.rows.alive(at(9)).to_string();
         expect!["  squad  still working: backend waits for its clone; tester waits for its clone: $ npm ci; reviewer waits for backend and tester"].assert_eq(&alive);
     }
