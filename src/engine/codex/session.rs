@@ -116,7 +116,7 @@ impl Session {
 
     fn turn_params(&self, input: &[Value], with_form: bool) -> Value {
         let Opening { spec, form, .. } = &self.core.opening;
-        let mut params = json!({ "threadId": self.core.thread(), "input": input });
+        let mut params = json!({ "input": input });
         if let Some(effort) = &spec.effort {
             params["effort"] = effort.as_str().into();
         }
@@ -153,7 +153,7 @@ impl Session {
                     self.core.conversation.lock().begin_turn();
                     let (core, params) = (Arc::clone(&self.core), self.turn_params(&input, false));
                     spawn(async move {
-                        if let Err(error) = core.start_turn(&params).await {
+                        if let Err(error) = core.start_turn(params).await {
                             core.conversation.lock().end_turn(Fact::Failed(error.to_string()));
                         }
                     });
@@ -201,7 +201,7 @@ impl Core {
                     if attempts > 0 && started.is_ok() {
                         self.report(Fact::ConnectionRestored { attempts });
                     }
-                    return started;
+                    return started.inspect(|(process, _)| self.connect(process));
                 }
             }
         }
@@ -233,8 +233,12 @@ impl Core {
         if let Err(error) = self.shared.chats.store(&self.opening.session, &chat) {
             self.report(Fact::Warning(format!("the session cannot be continued later: {error}")));
         }
-        self.state.send_replace(LinkState::Connected(Arc::clone(&process.connection)));
         Ok((process, opened))
+    }
+
+    /// Turns may begin.
+    fn connect(&self, process: &Process) {
+        self.state.send_replace(LinkState::Connected(Arc::clone(&process.connection)));
     }
 
     async fn open_thread(&self, connection: &Connection, thread: Option<&str>) -> Result<Opened, EngineError> {
@@ -313,9 +317,17 @@ impl Core {
         params
     }
 
-    async fn start_turn(&self, params: &Value) -> Result<(), EngineError> {
+    async fn start_turn(&self, mut params: Value) -> Result<(), EngineError> {
         let connection = self.connection().await?;
-        match connection.request("turn/start", params, self.timeouts.request).await {
+        {
+            let conversation = self.conversation.lock();
+            // A process was restored meanwhile, maybe with another thread; the turn's last fact reports it.
+            if !conversation.is_working() {
+                return Ok(());
+            }
+            params["threadId"] = conversation.thread().into();
+        }
+        match connection.request("turn/start", &params, self.timeouts.request).await {
             Ok(answer) => {
                 let id = answer.pointer("/turn/id").and_then(Value::as_str);
                 self.conversation.lock().name_turn(id);
@@ -461,6 +473,7 @@ impl Core {
                 Ok((process, _)) => {
                     self.report(Fact::ConnectionRestored { attempts: attempt });
                     self.conversation.lock().end_turn(Fact::Interrupted(reason.to_owned()));
+                    self.connect(&process);
                     return Some(process);
                 }
                 Err(error) if attempt == MAX_RETRIES || matches!(error, EngineError::NotResumable { .. }) => {
@@ -552,7 +565,7 @@ impl AdapterSession for Session {
         self.prompt_with_form = self.core.opening.form.is_some().then_some(input);
         // Before the request, since the turn's first facts may arrive before its answer.
         self.core.conversation.lock().begin_turn();
-        self.core.start_turn(&params).await.inspect_err(|_| self.core.conversation.lock().withdraw_turn())
+        self.core.start_turn(params).await.inspect_err(|_| self.core.conversation.lock().withdraw_turn())
     }
 
     async fn recall(&mut self, prompt: &str) -> Option<Recall> {

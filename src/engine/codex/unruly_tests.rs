@@ -182,6 +182,35 @@ async fn one_that_dies_is_started_again_and_given_up_in_the_end() {
 }
 
 /// Stopped, it closes nothing and answers nothing.
+/// Before it has a turn its thread is nowhere, so the next process has another one.
+#[tokio::test]
+async fn one_that_dies_before_its_first_turn_gets_that_once() {
+    for pause in [0, 1, 5, 20, 100] {
+        let world = World::new();
+        let script = World::script("", r#"echo "$line" >> "$HOME/turns"; say; done_"#, "")
+            .replace(r#""threadId":"t""#, r#""threadId":"t'"$$"'""#)
+            .replace(
+                r#"reply '{"thread":{"id":"t"},"model":"m"}'"#,
+                r#"reply '{"thread":{"id":"t'"$$"'"},"model":"m"}'; mkdir "$HOME/died" 2>/dev/null && exit 1"#,
+            )
+            .replace(
+                r#"reply '{"turn":{"id":"u"}}';"#,
+                r#"case "$line" in *'"threadId":"t'"$$"'"'*) ;;
+                    *) printf '{"id":%s,"error":{"code":-1,"message":"thread not found"}}\n' "$id"; continue ;; esac
+                    reply '{"turn":{"id":"u"}}';"#,
+            );
+        let mut session = world.session(&script).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let mut seen = turn(&mut session).await;
+        if seen.last().is_some_and(|last| last.contains("interrupted")) {
+            seen.extend(turn(&mut session).await);
+        }
+        assert_eq!(seen.last().map(String::as_str), Some("idle"), "{pause}: {seen:?}");
+        session.close().await;
+        assert_eq!(world.read("turns").lines().count(), 1, "{pause}: {seen:?}");
+    }
+}
+
 #[tokio::test]
 async fn one_that_hangs_or_ignores_its_end_is_killed() {
     let world = World::new();
