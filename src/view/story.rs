@@ -84,7 +84,8 @@ impl Story {
     ) -> Vec<Text> {
         self.first = self.first.or(Some(at));
         let mut lines = Vec::new();
-        if !matches!(kind, EventKind::Lockout { .. }) {
+        let is_same = |reviewer: &Slug| self.locked.as_ref().is_some_and(|(_, by, _)| by == reviewer);
+        if !matches!(kind, EventKind::Lockout { reviewer, .. } if is_same(reviewer)) {
             self.flush_locked(&mut lines);
         }
         if let EventKind::RunStarted { engine, .. } = kind {
