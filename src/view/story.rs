@@ -408,6 +408,7 @@ impl Story {
     /// What is left at the end of the events.
     pub(crate) fn rest(&mut self) -> Vec<Text> {
         let mut lines = Vec::new();
+        self.flush_locked(&mut lines);
         self.flush_all(&mut lines);
         lines
     }
@@ -532,6 +533,22 @@ mod tests {
         assert_eq!(
             told(&[&reads[..], &more, &end].concat()),
             [" 0:00   ada  read 3 files: a, b and 1 more", " 0:02   ada  Read.", " 0:01   bob  read x"]
+        );
+    }
+
+    /// Also where the record ends with them.
+    #[test]
+    fn lockouts_of_several_reviewers_are_told_apart() {
+        let locked = |agent, by: &str| {
+            let (reviewer, files) = (Slug::fold(by).expect("a slug"), vec!["a.txt".to_owned()]);
+            (1, agent, EventKind::Lockout { reviewer, files })
+        };
+        assert_eq!(
+            told(&[locked("ada", "rex"), locked("bob", "rex"), locked("ada", "sue")]),
+            [
+                " 0:00 ! squad  ada and bob may not revise what rex rejected",
+                " 0:00 ! ada  may not revise what sue rejected"
+            ]
         );
     }
 
