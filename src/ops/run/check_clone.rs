@@ -41,7 +41,7 @@ impl<'a> CheckClone<'a> {
         if !clone.is_made() || clone.restore_clone(commit).is_err() {
             let _ = fs::remove_file(&ready);
             clone
-                .make_clone(&project.repository, commit)
+                .make_clone(&project.repository, commit, 1)
                 .map_err(|error| format!("no clone can be made for it: {error}"))?;
         }
         let there = project.moved_to(clone.clone(), &work_dir);

@@ -97,6 +97,8 @@ pub(in crate::ops) struct Clones {
     folder: PathBuf,
     /// Each agent's, once it is made. Its lock is held while it is.
     made: Mutex<BTreeMap<Slug, Arc<tokio::sync::Mutex<Option<Made>>>>>,
+    /// One copy for each that is being made.
+    making: Arc<()>,
     /// Agents of the project that have to see, or go on with, what is in clones.
     joined: Mutex<BTreeSet<Slug>>,
     /// What work is merged with, if that is not what the run has merged so far.
@@ -359,6 +361,7 @@ impl Clones {
             basis: Arc::new(basis),
             folder: real(&folder),
             made: Mutex::default(),
+            making: Arc::default(),
             joined: Mutex::default(),
             onto: Mutex::default(),
             uncommitted: Mutex::default(),
@@ -412,7 +415,7 @@ impl Clones {
 
     /// An agent's clone as it is, or a new one of what is merged so far.
     async fn open(&self, agent: &Slug) -> Result<Made, String> {
-        let tip = self.tip().await?;
+        let (making, tip) = (Arc::clone(&self.making), self.tip().await?);
         let (git_dir, work_dir) = self.folders(agent);
         let repository = self.basis.project.repository.clone_at(&git_dir, &work_dir);
         if let Some(reason) = self.basis.project.repository.obstacle_to_clones() {
@@ -427,7 +430,7 @@ impl Clones {
             if made.is_made() {
                 return made.finish_clone().map(|()| false);
             }
-            made.make_clone(&basis.project.repository, &at).map(|()| true)
+            made.make_clone(&basis.project.repository, &at, Arc::strong_count(&making) - 1).map(|()| true)
         });
         let is_new = is_new.await?.map_err(|error| format!("its clone cannot be made: {error}"))?;
         if is_new {

@@ -250,7 +250,7 @@ fn clone(
             let at = if store.has_commit(head) { head } else { &order.base };
             store.set_branch(branch, at).map_err(text)?;
         }
-        clone.make_clone(store, &order.base).map_err(text)?;
+        clone.make_clone(store, &order.base, 1).map_err(text)?;
     }
     fs::create_dir_all(folder.join(ATTACHED)).map_err(text)?;
     let work_dir = real(&work_dir);
