@@ -52,15 +52,13 @@ impl Staged {
         self.entries.get(path).copied()
     }
 
-    /// A file, link or submodule in place of a folder above `path`, or an entry below `path`.
-    pub(super) fn in_the_way(&self, path: &str) -> Option<&str> {
-        let above = path.match_indices('/').map(|(index, _)| &path[..index]);
-        let above = above.filter_map(|folder| self.entries.get_key_value(folder)).map(|(name, _)| name.as_str()).next();
-        above.or_else(|| {
-            let below = format!("{path}/");
-            let next = self.entries.range(below.clone()..).next()?.0;
-            next.starts_with(&below).then_some(next)
-        })
+    /// Files, links and submodules in place of a folder above `path`, and entries below `path`.
+    pub(super) fn in_the_way<'s>(&'s self, path: &str) -> impl Iterator<Item = &'s str> {
+        let above = path.match_indices('/').filter_map(|(index, _)| self.entries.get_key_value(&path[..index]));
+        let above: Vec<&str> = above.map(|(name, _)| name.as_str()).collect();
+        let below = format!("{path}/");
+        let entries = self.entries.range(below.clone()..).map(|(name, _)| name.as_str());
+        above.into_iter().chain(entries.take_while(move |name| name.starts_with(&below)))
     }
 }
 
@@ -152,6 +150,6 @@ pub(super) fn inspect(root: &Path, path: &str, bytes: &[u8]) -> Result<Existing,
     Ok(if content == bytes { Existing::Same } else { differs() })
 }
 
-fn relative(root: &Path, current: &Path) -> String {
+pub(super) fn relative(root: &Path, current: &Path) -> String {
     current.strip_prefix(root).unwrap_or(current).display().to_string()
 }

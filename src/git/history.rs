@@ -163,6 +163,8 @@ impl Repository {
                 let target = std::fs::read_link(&file).unwrap_or_default();
                 self.id_of_text(target.as_os_str().as_encoded_bytes()).map(Some)
             }
+            // git cannot read a folder, and waits for what comes out of a pipe.
+            Ok(metadata) if !metadata.is_file() => Ok(None),
             Ok(_) => Ok(Some(self.call(&["hash-object", "--", path]).succeed()?.text())),
         }
     }

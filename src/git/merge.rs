@@ -2,12 +2,14 @@
 //! is finished or rolled back after a kill, as a landing is.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
 
 use super::{
+    checkout::relative,
     clone::{ClonedWork, MergedTree, conflicting_files},
     commit::{self, Identity},
     error::Error,
@@ -248,25 +250,16 @@ impl Repository {
             }
         }
         let root = self.work_dir().unwrap_or(Path::new(""));
-        let new = plan.steps.iter().filter(|step| step.old.is_none());
-        for step in new {
+        let is_removed = |step: &&FileStep| step.new.is_none();
+        let removed: BTreeSet<PathBuf> =
+            plan.steps.iter().filter(is_removed).map(|step| root.join(&step.path)).into_set();
+        for step in plan.steps.iter().filter(|step| step.old.is_none()) {
             let place = root.join(&step.path);
             let above = place.ancestors().skip(1).take_while(|above| *above != root);
-            let blocked = above.filter(|above| above.symlink_metadata().is_ok_and(|facts| !facts.is_dir())).count() > 0;
-            // What the merge removes is none of the user's own.
-            let is_removed = |path: &str| plan.steps.iter().any(|step| step.new.is_none() && step.path == path);
-            let below = format!("{}/", step.path);
-            let is_folder = plan.steps.iter().any(|step| step.new.is_none() && step.path.starts_with(&below));
-            let is_file = step.path.match_indices('/').any(|(end, _)| is_removed(&step.path[..end]));
-            if is_folder || is_file {
-                return Ok(Some(format!(
-                    "{} takes the place of a {}",
-                    step.path,
-                    if is_file { "file" } else { "folder" }
-                )));
-            }
-            if blocked || place.symlink_metadata().is_ok() {
-                return Ok(Some(format!("{} is there and not committed", step.path)));
+            let mut files = above.filter(|above| above.symlink_metadata().is_ok_and(|facts| !facts.is_dir()));
+            let kept = files.find_map(|file| kept_at(file, &removed)).or_else(|| kept_at(&place, &removed));
+            if let Some(kept) = kept {
+                return Ok(Some(format!("{} is there and not committed", relative(root, &kept))));
             }
         }
         Ok(None)
@@ -305,5 +298,21 @@ impl MergePlan<'_> {
             }
         };
         self.steps.iter().map(file).collect()
+    }
+}
+
+/// What is at a place and not removed by a merge. An empty folder is not.
+fn kept_at(place: &Path, removed: &BTreeSet<PathBuf>) -> Option<PathBuf> {
+    if removed.contains(place) {
+        return None;
+    }
+    let entries = match place.symlink_metadata() {
+        Err(_) => return None,
+        Ok(facts) if facts.is_dir() => fs::read_dir(place).and_then(Iterator::collect::<io::Result<Vec<_>>>),
+        Ok(_) => Ok(Vec::new()),
+    };
+    match entries.unwrap_or_default() {
+        entries if entries.is_empty() => Some(place.to_owned()),
+        entries => entries.iter().find_map(|entry| kept_at(&entry.path(), removed)),
     }
 }

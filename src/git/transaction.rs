@@ -27,6 +27,7 @@ use super::{
     repository::Repository,
     staging,
 };
+use crate::model::{IntoSet, Sort};
 
 /// How long we wait for another git that started changing the index at the same time.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(2);
@@ -43,6 +44,8 @@ pub(super) struct Transaction<'a> {
     pub(super) intent: Intent,
     contents: Contents,
     root: PathBuf,
+    /// Where the intent's files are.
+    places: BTreeSet<PathBuf>,
     /// The state of the index after our change.
     staged: Cell<Option<staging::IndexStamp>>,
     /// What we know of the folders that files are in.
@@ -98,14 +101,12 @@ impl<'a> Transaction<'a> {
         intent.folders = folders.iter().map(|folder| RawPath::new(folder)).collect();
         intent.write(repository, &contents)?;
         intent.announce(repository, false);
-        Ok(Self {
-            repository,
-            intent,
-            contents,
-            root: root.to_owned(),
-            staged: Cell::new(None),
-            folders: RefCell::default(),
-        })
+        Ok(Self::new(repository, intent, contents, root.to_owned()))
+    }
+
+    fn new(repository: &'a Repository, intent: Intent, contents: Contents, root: PathBuf) -> Self {
+        let places = intent.files.iter().map(|file| root.join(file.path.path())).into_set();
+        Self { repository, intent, contents, root, places, staged: Cell::new(None), folders: RefCell::default() }
     }
 
     /// The unfinished transaction of an interrupted command.
@@ -116,7 +117,7 @@ impl<'a> Transaction<'a> {
             (None, Some(root)) => root.to_owned(),
             (None, None) => return Ok(None),
         };
-        Ok(Some(Self { repository, intent, contents, root, staged: Cell::new(None), folders: RefCell::default() }))
+        Ok(Some(Self::new(repository, intent, contents, root)))
     }
 
     /// Switches work tree and index to the new version. User files in the way stay, and are returned.
@@ -194,7 +195,8 @@ impl<'a> Transaction<'a> {
         let mut tree = head.map(|head| store.tree_of(&head)).transpose()?.map(|tree| store.finder(tree));
         let side = |file: &Planned| {
             let held = tree.as_mut().map(|tree| tree.find(&file.path.display())).transpose()?.flatten();
-            let held = held.map(|(mode, id)| (mode.is_blob(), id.to_string()));
+            // A folder is no file, whatever is in it.
+            let held = held.filter(|(mode, _)| !mode.is_tree()).map(|(mode, id)| (mode.is_blob(), id.to_string()));
             let is = |version: &Option<Version>| match (&held, version) {
                 (None, None) => true,
                 (Some((is_file, id)), Some(version)) => *is_file && *id == version.blob,
@@ -245,7 +247,10 @@ impl<'a> Transaction<'a> {
 
     fn switch_files(&self, sides: &[Side]) -> Result<Vec<String>, Error> {
         let (mut left, mut folders) = (Vec::new(), BTreeSet::new());
-        for (number, (file, side)) in self.intent.files.iter().zip(sides).enumerate() {
+        let mut files: Vec<_> = self.intent.files.iter().zip(sides).enumerate().collect();
+        // A folder may take the place of a file, and the reverse.
+        files.stable_sort_by_key(|(_, (file, side))| if **side == Side::New { &file.new } else { &file.old }.is_some());
+        for (number, (file, side)) in files {
             if !self.switch_file(number, file, *side, &mut folders)? {
                 left.push(file.path.display());
             }
@@ -300,6 +305,10 @@ impl<'a> Transaction<'a> {
             // A missing file cannot be lost: a sparse checkout omits it, or the user removed it.
             return Ok(now == FileState::Absent);
         };
+        if to.is_some() && obstacle(&self.root, &file.path.path())?.is_some() {
+            // What was to make room for it stays.
+            return Ok(false);
+        }
         folders.insert(target.parent().unwrap_or(&self.root).to_owned());
         let is_switched = self.swap(number, file, from, to.as_ref())?;
         if is_switched {
@@ -308,10 +317,11 @@ impl<'a> Transaction<'a> {
         Ok(is_switched)
     }
 
-    /// Removes the folders that the removal of a file has emptied, if only the work tree is to change: a file may take
-    /// their place.
+    /// Removes the folders that the removal of a file has emptied, if only the work tree is to change, or a file takes
+    /// the place of one.
     fn remove_emptied(&self, target: &Path, to: Option<&Version>, folders: &mut BTreeSet<PathBuf>) {
-        if to.is_some() || self.intent.commit.is_some() {
+        let is_taken = || target.ancestors().skip(1).any(|folder| self.places.contains(folder));
+        if to.is_some() || self.intent.commit.is_some() && !is_taken() {
             return;
         }
         for folder in target.ancestors().skip(1).take_while(|folder| **folder != *self.root) {
@@ -339,6 +349,11 @@ impl<'a> Transaction<'a> {
             }
         }
         let Some(version) = to else { return Ok(true) };
+        let folder = target.parent().unwrap_or(&self.root);
+        let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+        for folder in missing.into_iter().rev() {
+            disk::make_folder(folder, Sharing::Umask).map_err(Error::io("create", folder))?;
+        }
         let existing = self.temporary_path(&target, number, name(to));
         let ready = match self.matches(&self.state_at(&existing)?, &Some(version.clone())) {
             true => existing,
@@ -359,11 +374,6 @@ impl<'a> Transaction<'a> {
         (target, aside): (&Path, &Path),
         version: &Version,
     ) -> Result<PathBuf, Error> {
-        let folder = target.parent().unwrap_or(&self.root);
-        let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
-        for folder in missing.into_iter().rev() {
-            disk::make_folder(folder, Sharing::Umask).map_err(Error::io("create", folder))?;
-        }
         let fresh = self.temporary_path(target, number, "tmp");
         let bytes = self.content(&version.work)?;
         let written = match version.mode.as_str() {
@@ -411,18 +421,24 @@ impl<'a> Transaction<'a> {
         let paths: Vec<String> = self.intent.display_paths();
         let staged = Staged::read(self.repository, &paths.iter().map(String::as_str).collect::<Vec<_>>())?;
         let (mut changes, mut refreshed, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
-        for ((file, side), path) in self.intent.files.iter().zip(sides).zip(&paths) {
-            let (from, to) = match side {
-                Side::New => (&file.old, &file.new),
-                Side::Old => (&file.new, &file.old),
-                Side::Neither => continue,
-            };
+        let mut removed = BTreeSet::new();
+        let files = self.intent.files.iter().zip(sides).zip(&paths).filter_map(|((file, side), path)| match side {
+            Side::New => Some((file, &file.old, &file.new, path)),
+            Side::Old => Some((file, &file.new, &file.old, path)),
+            Side::Neither => None,
+        });
+        let mut files: Vec<_> = files.collect();
+        files.stable_sort_by_key(|(_, _, to, _)| to.is_some());
+        for (file, from, to, path) in files {
             let is_from = match (staged.get(path), from) {
-                (None, None) => staged.in_the_way(path).is_none(),
+                (None, None) => staged.in_the_way(path).all(|other| removed.contains(other)),
                 (Some(Entry::File { id, .. }), Some(from)) => id == *from.blob.as_str(),
                 _ => false,
             };
             if is_from {
+                if to.is_none() {
+                    removed.insert(path.as_str());
+                }
                 let entry = |to: &Version| Ok((self.repository.parse_commit(&to.blob)?, to.mode == PROGRAM));
                 changes.push((path.as_str(), to.as_ref().map(entry).transpose()?));
                 let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
@@ -480,6 +496,8 @@ impl<'a> Transaction<'a> {
     fn state_of(&self, file: &Planned) -> Result<FileState, Error> {
         let path = file.path.path();
         match obstacle(&self.root, &path)? {
+            // A file of the plan is in the place of its folder, so nothing is below it.
+            Some((place, _)) if !place.is_dir() && self.places.contains(&place) => Ok(FileState::Absent),
             Some(_) => Ok(FileState::Other),
             None => self.state_at(&self.root.join(path)),
         }

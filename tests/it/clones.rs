@@ -140,6 +140,63 @@ fn where_the_work_tree_cannot_follow_the_work_is_a_branch() {
     }
 }
 
+/// What takes the other's place × what the user has there beside it.
+#[cfg(unix)]
+#[test]
+fn a_file_takes_a_folders_place_unless_something_of_the_users_is_there() {
+    let to_file = ("rm -r docs; echo all >docs", &["docs"][..], &["docs/a/one.md", "docs/two.md"][..]);
+    let to_folder = ("rm docs; mkdir -p docs/a; echo all >docs/a/one.md", &["docs/a/one.md"][..], &["docs"][..]);
+    for ((command, new, old), users, is_followed) in [
+        (to_file, "true", true),
+        (to_file, "mkdir other", true),
+        (to_file, "echo mine >docs/a/mine.md", false),
+        (to_file, "echo '*.log' >.git/info/exclude; echo mine >docs/a/mine.log", false),
+        (to_file, "mkdir docs/empty", false),
+        (to_file, "echo mine >>docs/two.md", false),
+        (to_file, "git rm -q --cached docs/two.md", false),
+        (to_file, "echo x >docs/b.md; git add docs/b.md; rm docs/b.md", true),
+        (to_file, "rm docs/two.md", false),
+        (to_file, "rm -r docs; ln -s .squad/team.md docs", false),
+        (to_folder, "true", true),
+        (to_folder, "echo mine >>docs", false),
+        (to_folder, "rm docs", false),
+        (to_folder, "rm docs; ln -s .squad/team.md docs", false),
+        (to_folder, "rm docs; mkdir docs; echo mine >docs/mine.md", false),
+        (to_folder, "rm docs; git rm -q --cached docs; mkdir docs", false),
+    ] {
+        let mut repo = TestRepo::with_small_team();
+        let state = repo.home().join("state");
+        repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+        old.iter().for_each(|path| repo.write(path, "text\n"));
+        repo.git(&["add", "docs"]);
+        repo.git(&["commit", "-qm", "docs"]);
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"{command}\" }}, {{ say = \"Done.\" }}]\n");
+        let run = played(&repo, &script, "@ada changes docs");
+        let mut shell = std::process::Command::new("sh");
+        assert!(shell.args(["-c", users]).current_dir(repo.root()).status().expect("it runs").success());
+        let facts = |repo: &TestRepo| (repo.git(&["status", "--porcelain", "--ignored"]), users_files(repo));
+        let before = facts(&repo);
+        let merged = repo.squad(&["merge", &run, "--yes", "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&merged.out).expect("JSON");
+        assert_eq!(report["aside"].is_null(), is_followed, "{command}; {users}: {merged}");
+        if is_followed {
+            assert!(new.iter().all(|path| repo.read(path) == "all\n"), "{command}; {users}: {merged}");
+            assert!(old.iter().all(|path| !repo.root().join(path).is_file() || new.contains(path)), "{command}");
+            let status = repo.git(&["status", "--porcelain", "docs"]);
+            assert!(status.is_empty() || users.contains("git add"), "{command}; {users}: {status}");
+        } else {
+            assert_eq!(facts(&repo), before, "{command}; {users}: {merged}");
+            let tip = repo.git(&["show", &format!("squad/{run}:{}", new[0])]);
+            assert_eq!(tip, "all\n");
+        }
+        repo.assert_sound();
+    }
+}
+
+fn users_files(repo: &TestRepo) -> Vec<(PathBuf, Vec<u8>)> {
+    users(repo).into_iter().filter(|(path, _)| !path.starts_with(".git")).collect()
+}
+
 const SAME_LINES: &str = r#"
 [[turn]]
 agent = "ada"

@@ -134,7 +134,7 @@ const MOVE_AWAY: &str = "move it out of the way, then try again";
 
 /// Whether index and work tree have the file, or something the user has put in its place since.
 fn has_landed(staged: &Staged, root: &Path, path: &str, bytes: &[u8]) -> Result<bool, Stop> {
-    let is_staged = staged.get(path).is_some() || staged.in_the_way(path).is_some();
+    let is_staged = staged.get(path).is_some() || staged.in_the_way(path).next().is_some();
     let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
     Ok(is_staged && (is_hidden || inspect(root, path, bytes)? != Existing::Nothing))
 }
@@ -149,7 +149,7 @@ fn check_free(
     blob: ObjectId,
     is_tolerant: bool,
 ) -> Result<(), Stop> {
-    if let Some(other) = staged.in_the_way(path) {
+    if let Some(other) = staged.in_the_way(path).next() {
         return refuse(format!("{other} is staged, which stands in the way of {path}"), MOVE_AWAY);
     }
     match staged.get(path) {

@@ -295,10 +295,15 @@ fn an_undo_that_dies_is_finished_and_recorded_once_by_the_next_command() {
 fn cloned() -> World {
     let world = team();
     world.write("dir/gone.txt", "gone\n");
+    world.write("folder/deep/one.txt", "1\n");
+    world.write("folder/two.txt", "2\n");
+    world.write("file", "file\n");
     world.write("lines.txt", "one\ntwo\nthree\n");
-    world.git(&["add", "dir", "lines.txt"]);
-    world.git(&["commit", "-qm", "more", "--only", "--", "dir", "lines.txt"]);
-    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"rm -r dir; sed -i s/one/ONE/ lines.txt\" }, \
+    let more = ["dir", "folder", "file", "lines.txt"];
+    world.git(&[&["add"], &more[..]].concat());
+    world.git(&[&["commit", "-qm", "more", "--only", "--"], &more[..]].concat());
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"rm -r dir; sed -i s/one/ONE/ lines.txt; \
+                  rm -r folder file; echo file >folder; mkdir file; echo in >file/in.txt\" }, \
                   { say = \"Done.\" }]\n[[turn]]\nagent = \"bob\"\nsteps = [{ write = \"made/new.txt\", \
                   text = \"new\\n\" }, { say = \"Done.\" }]\n";
     fs::write(world.folder.path().join("script.toml"), script).unwrap();
@@ -329,12 +334,16 @@ fn a_merge_that_dies_is_finished_or_as_before_and_recorded_once() {
                 world.git(&["log", "--format=%s", "-1"]) == "more\n" && world.read("lines.txt").starts_with("one");
             assert_ne!(is_before, is_finished, "{what}: {said}");
             assert_eq!(world.root().join("dir/gone.txt").exists(), is_before, "{what}");
+            let places = ["folder/deep/one.txt", "folder/two.txt", "file"];
+            let is_file = places.map(|place| world.root().join(place).is_file());
+            assert_eq!(is_file, [is_before; 3], "{what}");
         }
         squad(world, arguments);
         let (code, said) = squad(world, arguments);
         assert!(code == 2 && said.contains("is merged already"), "{what}: {said}");
         assert_eq!((outcome(world), merged(world)), (expected.to_vec(), 1), "{what}");
         assert!(!world.root().join("dir/gone.txt").exists() && world.read("made/new.txt") == "new\n", "{what}");
+        assert_eq!([world.read("folder"), world.read("file/in.txt")], ["file\n", "in\n"], "{what}");
     });
     assert!(ends.iter().all(|count| *count > 0), "{ends:?}");
 }
