@@ -184,7 +184,12 @@ fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {
                     _ => Text::marked(LineStyle::Faint, Mark::Waiting),
                 };
                 let line = line.with(LineStyle::Strong, agent.as_str()).filled(LABEL).hanging();
-                page.live.push(line.plain(&agent_state(*state, session)));
+                let is_its = |clone: &&CloneStatus| clone.run == live.run.run && clone.agent == agent.as_str();
+                let text = match status.clones.iter().find(is_its) {
+                    Some(clone) if *state == AgentState::Waiting && !clone.ready => "waits for its clone".to_owned(),
+                    _ => agent_state(*state, session),
+                };
+                page.live.push(line.plain(&text));
             }
             questions.for_each(|question| page.live.push(asks(agent.as_str(), question, now)));
         }
@@ -242,6 +247,10 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
                 &format!("{text}, not merged"),
                 &format!("squad merge {}", run.short()),
             ),
+            // Those of a run are not removed before it ends.
+            false if status.runs_live.iter().any(|live| live.run.run == *run) => {
+                page.add(Mark::Neutral, "clones", &text, "");
+            }
             false => page.add(Mark::Neutral, "clones", &text, "squad gc"),
         }
     }

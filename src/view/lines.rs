@@ -1,5 +1,7 @@
 //! A run for people: its story as it happens, a row for each agent at work, and the answer and the card at the end.
 
+use std::collections::BTreeSet;
+
 use super::ask::{Output, Terminal};
 use super::text::{Mark, Text};
 use super::{Card, LineStyle, Screen, Story};
@@ -13,6 +15,8 @@ pub(crate) struct Lines<S> {
     card: Box<Card>,
     story: Box<Story>,
     has_engine: bool,
+    /// Those that were said to be started in this run.
+    engines: BTreeSet<String>,
     may_change: bool,
 }
 
@@ -24,6 +28,7 @@ impl<S: Screen> Lines<S> {
             story: Box::new(Story::live(screen.is_verbose())),
             screen,
             has_engine: true,
+            engines: BTreeSet::new(),
             may_change: true,
         }
     }
@@ -74,6 +79,7 @@ impl<S: Screen> Lines<S> {
         match kind {
             EventKind::RunStarted { permissions, attachments, .. } => {
                 self.may_change = permissions.as_deref() != Some("deny");
+                self.engines.clear();
                 let paths = attachments.iter().map(|attachment| &attachment.path);
                 let attached = (!attachments.is_empty()).then(|| format!("attached: {}", list(paths)));
                 attached.iter().map(|text| self.story.note(None, text)).collect()
@@ -89,7 +95,11 @@ impl<S: Screen> Lines<S> {
         }
     }
 
-    fn engine_started(&self, engine: &str, version: &str, is_warm: bool) -> Vec<Text> {
+    fn engine_started(&mut self, engine: &str, version: &str, is_warm: bool) -> Vec<Text> {
+        // Each clone has a process of its own.
+        if !self.engines.insert(engine.to_owned()) {
+            return Vec::new();
+        }
         let text = match EngineKind::parse(engine) {
             Some(EngineKind::Rehearsal) => "the rehearsal engine: a script plays, no model is asked".to_owned(),
             _ => format!("engine {engine} {version}"),

@@ -1,7 +1,8 @@
 //! Agents in clones of their own: what they see, what becomes of their work, and that the user's is left alone.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use crate::support::TestRepo;
 
@@ -651,6 +652,47 @@ fn an_agent_whose_clone_is_not_ready_does_not_begin() {
 
 /// A set-up that failed may have left a link where squad copies to, on the way that goes on.
 #[cfg(unix)]
+/// While its clone is set up, an agent waits for that, and the clone is not one to remove.
+#[cfg(unix)]
+#[test]
+fn who_waits_for_a_clone_is_shown_so() {
+    let repo = repo();
+    let setup = "[isolation]\nsetup = [\"sh\", \"-c\", \"for n in $(seq 600); do [ -e go ] && break; sleep 0.05; done; rm go\"]\n";
+    repo.write("../home/config/squad/config.toml", setup);
+    repo.write("../script.toml", SIDE_BY_SIDE);
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.args([
+        "orchestrate",
+        "--script",
+        "../script.toml",
+        "--isolation",
+        "clone",
+        "--permissions",
+        "allow",
+        MESSAGE,
+    ]);
+    let errors = fs::File::create(repo.root().join("../errors.txt")).expect("a file");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().expect("it runs");
+    while repo.read("../errors.txt").matches("makes its clone ready").count() < 2 {
+        assert!(child.try_wait().expect("it is known").is_none());
+    }
+    let shown = repo.squad(&["status"]);
+    assert_eq!(shown.out.matches("waits for its clone\n").count(), 2, "{shown}");
+    assert!(!shown.out.contains("squad gc"), "{shown}");
+    let status: serde_json::Value = serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON");
+    for clone in status["clones"].as_array().expect("a list") {
+        assert_eq!(clone["ready"], false, "{status}");
+        let folder =
+            clone["directory"].as_str().expect("a path").replacen("HOME", &repo.home().display().to_string(), 1);
+        fs::write(Path::new(&folder).join("go"), "").expect("it is there");
+    }
+    let code = child.wait().expect("it ends");
+    let errors = repo.read("../errors.txt");
+    assert!(code.success() && errors.matches("the rehearsal engine").count() == 1, "{errors}");
+    let shown = repo.squad(&["status"]);
+    assert!(!shown.out.contains("waits for its clone"), "{shown}");
+}
+
 #[test]
 fn nothing_is_brought_through_a_link_that_a_failed_set_up_left() {
     let repo = repo();

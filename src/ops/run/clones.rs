@@ -174,6 +174,8 @@ pub(crate) struct CloneStatus {
     pub(crate) size: Measured,
     /// Its run's work is on no branch.
     pub(crate) unmerged: bool,
+    /// An agent can begin in it: it is set up, or on another machine.
+    pub(crate) ready: bool,
 }
 
 /// The clones of a repository. Of each, at most that many files are counted.
@@ -184,7 +186,9 @@ pub(in crate::ops) fn list(env: &Env, repository: &Repository, most: usize) -> V
         for (agent, place) in agents(&folder) {
             let unmerged = *unmerged.get_or_insert_with(|| is_unmerged(repository, &run).unwrap_or(true));
             let directory = work_dir(&place).unwrap_or_else(|| place.clone()).display().to_string();
-            found.push(CloneStatus { run: run.clone(), agent, directory, size: measure([place], most), unmerged });
+            let ready = [READY, HOST].iter().any(|name| place.join(name).exists());
+            let size = measure([place], most);
+            found.push(CloneStatus { run: run.clone(), agent, directory, size, unmerged, ready });
         }
     }
     found
