@@ -1,5 +1,8 @@
+use std::path::Path;
+
 use super::{Context, Ended};
-use crate::model::{ChangeClass, ChangeEvidence, but, list, printable, printable_line};
+use crate::env::Env;
+use crate::model::{ChangeClass, ChangeEvidence, RunId, SkippedFile, Slug, but, list, plural, printable_line};
 use crate::ops::run::changes::{FileDiff, RunDiff, diff};
 use crate::ui::Ui;
 use crate::view::{LineStyle, Text, counted};
@@ -52,22 +55,68 @@ fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
         let so_far = if diff.live { " so far" } else { "" };
         ui.say(&format!("Run {} changed nothing in the work tree{so_far}.", diff.run.short()));
     }
-    let width = |text: fn(&FileDiff) -> String| diff.files.iter().map(|file| text(file).chars().count()).max();
-    let widths = (width(who).unwrap_or_default(), width(path).unwrap_or_default());
+    let widths = widths(diff);
     let is_seen = ui.output_is_terminal();
     for file in &diff.files {
-        if is_stat || is_seen {
-            ui.texts(&[head(file, widths)]);
-        }
         match is_stat {
-            true => {}
-            false if is_seen => ui.data(printable(file.readable()).trim_end_matches('\n')),
+            true => ui.texts(&[head(file, widths)]),
+            false if is_seen => ui.texts(&patch(file, widths)),
             false => ui.write_out(&file.raw),
         }
     }
     for left in &diff.not_covered {
-        ui.warning(&format!("not covered: {}: {}", left.path, left.why));
+        ui.warning(&not_covered(left));
     }
+}
+
+/// What an agent changed in a run, for who looks at it at work, or why there is nothing to show.
+pub(super) fn of_agent(env: &Env, directory: &Path, run: &RunId, agent: &Slug) -> Result<Vec<Text>, String> {
+    /// What is longer is read elsewhere.
+    const MOST: usize = 1_000;
+    let diff = diff(env, directory, Some(run.as_str()), Some(agent.as_str())).map_err(|failure| failure.message)?;
+    let (run, had, so_far) = match diff.live {
+        true => (run.short(), " had", " at its last snapshot"),
+        false => (run.short(), "", ""),
+    };
+    if diff.files.is_empty() && diff.not_covered.is_empty() {
+        return Err(format!("{agent}{had} changed nothing in run {run}{so_far}"));
+    }
+    let title = format!("what {agent}{had} changed in run {run}{so_far}; Esc goes back");
+    let mut lines = vec![Text::default().with(LineStyle::Faint, &title)];
+    lines.extend(diff.files.iter().flat_map(|file| patch(file, widths(&diff))));
+    let more = lines.len().saturating_sub(MOST);
+    if more > 0 {
+        lines.truncate(MOST);
+        let rest = format!("… {}: squad diff {run} {agent}", plural(more, "more line"));
+        lines.push(Text::unmarked().with(LineStyle::Faint, &rest));
+    }
+    lines.extend(diff.not_covered.iter().map(|left| Text::unmarked().plain(&not_covered(left))));
+    Ok(lines)
+}
+
+fn not_covered(left: &SkippedFile) -> String {
+    format!("not covered: {}: {}", left.path, left.why)
+}
+
+fn widths(diff: &RunDiff) -> (usize, usize) {
+    let width = |text: fn(&FileDiff) -> String| diff.files.iter().map(|file| text(file).chars().count()).max();
+    (width(who).unwrap_or_default(), width(path).unwrap_or_default())
+}
+
+/// A file's patch as people read it.
+fn patch(file: &FileDiff, widths: (usize, usize)) -> Vec<Text> {
+    let mut is_hunk = false;
+    let line = |line: &str| {
+        is_hunk |= line.starts_with("@@ ");
+        let style = match line.as_bytes().first() {
+            _ if !is_hunk => LineStyle::Faint,
+            Some(b'+') => LineStyle::Good,
+            Some(b'-') => LineStyle::Bad,
+            _ => LineStyle::Plain,
+        };
+        Text::default().with(style, line).verbatim()
+    };
+    std::iter::once(head(file, widths)).chain(file.readable().lines().map(line)).collect()
 }
 
 /// The line above a file's patch.

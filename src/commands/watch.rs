@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use super::{Context, Ended, require_flags};
-use crate::model::{IntoMap, printable, printable_line};
+use super::{Context, Ended, diff, require_flags};
+use crate::model::{IntoMap, RunId, Slug, printable, printable_line};
 use crate::ops::Project;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::recall;
@@ -23,7 +23,8 @@ use crate::view::{Board, Live, Watched, keys};
 ///
 /// On a terminal, the last lines show a row for each agent. Keys: up and down (or k and j) select an agent, Enter shows
 /// only its output, Esc goes back; `m` sends it a message while it works, `c` cancels its work, `a` answers its question,
-/// `?` shows the keys, `q` ends the watch.
+/// `D` shows what it changed in its run, `/` finds the next agent whose name or last lines have a text, `?` shows the
+/// keys, `q` ends the watch.
 /// A question also appears in the terminal that started the run; answer it in either.
 ///
 /// The watch commits nothing: the `squad orchestrate` that started a run lands its decisions.
@@ -59,8 +60,9 @@ impl Args {
         let (ended, ui) = if is_live {
             let board = Mutex::new(Board::new(ui));
             let team = order.project.work_dir.file_name().unwrap_or_default().to_string_lossy();
-            let mut live = Live::new(&board, printable_line(&team), env.clock.clone());
-            let ended = watch::watch(env, &directory, order, &mut live);
+            let changes = Box::new(|run: &RunId, agent: &Slug| diff::of_agent(env, &directory, run, agent));
+            let live = Live::new(&board, printable_line(&team), env.clock.clone(), changes);
+            let ended = watch::watch(env, &directory, order, &mut { live });
             (ended, board.into_inner().into_screen())
         } else {
             let screen = Mutex::new(ui);

@@ -69,7 +69,7 @@ impl Text {
     }
 
     /// Never to be wrapped, such as code.
-    pub(super) fn verbatim(self) -> Self {
+    pub(crate) fn verbatim(self) -> Self {
         Self { is_verbatim: true, ..self }
     }
 
@@ -257,7 +257,7 @@ impl Painter {
 
 /// For terminals without Unicode.
 pub(crate) fn without_signs(text: &str) -> String {
-    text.replace('…', "~").replace(['·', '–', '—'], "-").replace(['“', '”'], "\"").replace('›', ">")
+    text.replace('…', "~").replace(['·', '–', '—'], "-").replace(['“', '”'], "\"").replace('›', ">").replace("↑↓", "jk")
 }
 
 /// The words next to a colour carry the meaning.

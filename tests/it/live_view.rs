@@ -133,6 +133,46 @@ fn who_is_at_work_is_seen_looked_into_and_cancelled() {
     assert!(screen.contains(" 1 run"), "{screen}");
 }
 
+const WRITES: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { say = \"Begun.\" }, { run = \"while [ ! -e ../write ]; do sleep 0.1; done\" },\n  \
+    { write = \"a.txt\", text = \"first\\n\" }, { say = \"The first is there.\" },\n  \
+    { run = \"while [ ! -e ../end ]; do sleep 0.1; done\" }, { say = \"Done.\" },\n]\n";
+
+/// Before anything is changed, while the run goes on, and when it ends while they are looked at.
+#[test]
+fn what_an_agent_changes_is_seen_in_the_middle_of_its_run() {
+    let mut scene = Scene::of(WRITES);
+    scene.person.types("D");
+    scene.person.waits_for("ada has not worked here yet");
+    let client = scene.begin("allow", "@ada write it");
+    scene.person.waits_for("● ada");
+    scene.person.types("D");
+    scene.person.waits_for("ada had changed nothing in run");
+    scene.repo.write("../write", "");
+    scene.person.waits_for("write a.txt");
+    // Until the snapshot behind it is taken.
+    let since = Instant::now();
+    while !scene.person.screen.contains("what ada had changed in run") {
+        scene.person.types("D");
+        scene.person.reads();
+        assert!(since.elapsed() < PATIENCE, "{}", scene.person.screen);
+    }
+    scene.person.waits_for("at its last snapshot; Esc goes back");
+    scene.person.waits_for("+first");
+    scene.repo.write("../end", "");
+    let (out, code) = rest(client);
+    assert_eq!(code, Some(0), "{out}");
+    scene.person.waits_for("ada  idle, completed");
+    assert!(!scene.person.screen.contains("✓ completed in "), "lines wait");
+    scene.person.types("\u{1b}");
+    scene.person.waits_for("✓ completed in ");
+    scene.person.types("/NOBODY SAYS THIS\r");
+    scene.person.waits_for("no agent's name or last lines have");
+    scene.person.types("/the first\r");
+    scene.person.waits_for_times("The first is there.", 2);
+    scene.person.types("q");
+    scene.ends(0);
+}
+
 /// Whoever asked for the work has gone, so somebody at the watch answers.
 #[test]
 fn a_question_nobody_else_answers_waits_for_whoever_is_at_the_watch() {

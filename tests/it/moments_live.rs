@@ -197,6 +197,17 @@ fn a_watch() {
         watch.person.types("y");
         client.ends();
         watch.waits_until(|shown| shown.contains("completed in ") && shown.contains("ada  idle, completed"));
+        watch.person.types("D");
+        let shown = watch.waits_until(|shown| shown.contains("viewing the changes of ada"));
+        album.moment(&Known::of(&repo), "# what one changed", &shown);
+        watch.person.types("\u{1b}");
+        watch.waits_until(|shown| !shown.contains("viewing"));
+        watch.person.types("/bo");
+        let shown = watch.waits_until(|shown| shown.contains("find: bo_"));
+        album.moment(&Known::of(&repo), "# one is looked for", &shown);
+        watch.person.types("\r");
+        let shown = watch.waits_until(|shown| shown.contains(">  bob"));
+        album.moment(&Known::of(&repo), "# and found", &shown);
         watch.person.types("?");
         let shown = watch.waits_until(|shown| shown.contains("choose an agent"));
         album.moment(&Known::of(&repo), "# the keys", &shown);

@@ -28,6 +28,8 @@ pub(super) struct Row {
     pub(super) work: Option<Work>,
     /// How its last work ended.
     pub(super) ended: Option<Outcome>,
+    /// The run of its last work.
+    last: Option<RunId>,
 }
 
 pub(super) struct Work {
@@ -238,8 +240,13 @@ impl Agents {
 }
 
 impl Row {
+    /// The run that it works in, or worked in last.
+    pub(super) fn run(&self) -> Option<&RunId> {
+        self.work.as_ref().map(|work| &work.run).or(self.last.as_ref())
+    }
+
     fn set_idle(&mut self, outcome: Option<Outcome>) {
-        self.work = None;
+        self.last = self.work.take().map(|work| work.run).or(self.last.take());
         self.ended = outcome;
         if self.state == Some(SessionState::Active) {
             self.state = Some(SessionState::Idle);

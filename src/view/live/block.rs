@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use unicode_width::UnicodeWidthStr;
 
 use super::agents::{Agents, Key, Row};
-use super::controls::{Controls, Dialog};
+use super::controls::{Controls, Dialog, Viewed};
 use crate::model::{ConnectionState, plural};
 use crate::view::LineStyle;
 use crate::view::card::MAX_NAME;
@@ -18,19 +18,22 @@ const MAX_QUESTION: usize = 8;
 /// Characters shown of what is being typed, from its end.
 const MAX_TYPED: usize = 50;
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 10] = [
     "up, down, k, j  choose an agent",
     "Enter           look into it; Esc goes back",
     "m               send it a message while it works",
     "c               cancel its work",
     "a               answer what it asks",
+    "D               what it changed in its run; Esc goes back",
+    "/               choose the next agent that has a text",
     "?               these keys",
     "q, Ctrl-D       end the watch and what runs in it, like Ctrl-C",
     "Ctrl-Z          stop; `fg` goes on",
 ];
 
 /// In the last line, those that can be missed most first.
-const CHOICES: [&str; 7] = ["Enter its text", "up/down agent", "m message", "c cancel", "a answer", "? keys", "q quit"];
+const CHOICES: [&str; 9] =
+    ["Enter its text", "↑↓ agent", "/ find", "D diff", "m message", "c cancel", "a answer", "? keys", "q quit"];
 /// Between them.
 const GAP: &str = "   ";
 /// Fewer lines than this have no room for the header.
@@ -111,6 +114,7 @@ fn footer(controls: &Controls, size: Size) -> Vec<Text> {
         Dialog::Message { agent, text, .. } => {
             footer.push(plain(&format!("to {agent}: {}_   (Enter sends, Esc does not)", typed(text))));
         }
+        Dialog::Find(text) => footer.push(plain(&format!("find: {}_   (Enter finds, Esc does not)", typed(text)))),
         Dialog::Permission { asked, .. } => {
             footer.extend(asked.lines(size));
             footer.push(plain("  (Esc leaves it open)"));
@@ -152,9 +156,10 @@ fn keys(controls: &Controls, width: usize) -> String {
     if controls.is_ending {
         return "ending: running work is being stopped; press Ctrl-C or q again to exit at once".to_owned();
     }
-    match (&controls.notice, &controls.inspected) {
+    match (&controls.notice, &controls.viewed) {
         (Some(notice), _) => return notice.clone(),
-        (None, Some(agent)) => return format!("viewing {agent}: Esc goes back"),
+        (None, Some(Viewed::LinesOf(agent))) => return format!("viewing {agent}: Esc goes back"),
+        (None, Some(Viewed::ChangesOf(agent))) => return format!("viewing the changes of {agent}: Esc goes back"),
         (None, None) => {}
     }
     // The last are needed most.

@@ -1,4 +1,4 @@
-//! Interprets keys: select, inspect, cancel, answer.
+//! Interprets keys: select, inspect, find, cancel, answer.
 
 use super::agents::{Agents, Key as RowKey};
 use crate::model::{OpenQuestion, RunId, Slug};
@@ -9,12 +9,20 @@ use crate::view::keys::Key;
 #[derive(Default)]
 pub(super) struct Controls {
     chosen: Option<RowKey>,
-    /// The agent whose lines alone are shown.
-    pub(super) inspected: Option<Slug>,
+    pub(super) viewed: Option<Viewed>,
+    /// What was looked for last.
+    sought: String,
     pub(super) dialog: Dialog,
     /// Shown until the next key.
     pub(super) notice: Option<String>,
     pub(super) is_ending: bool,
+}
+
+/// What alone is shown, while lines wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Viewed {
+    LinesOf(Slug),
+    ChangesOf(Slug),
 }
 
 #[derive(Default)]
@@ -33,6 +41,8 @@ pub(super) enum Dialog {
         /// What was typed of it so far.
         text: String,
     },
+    /// What was typed so far of what is looked for.
+    Find(String),
     /// One key answers.
     Permission {
         run: RunId,
@@ -55,6 +65,13 @@ pub(super) enum Action {
     UserCommand(UserCommand),
     /// Show this agent's lines only.
     Inspect(Slug),
+    /// Show what this agent changed in a run.
+    ShowChanges {
+        run: RunId,
+        agent: Slug,
+    },
+    /// Choose the next agent that has this text.
+    Find(String),
     Back,
     /// Show a whole question.
     ShowQuestion(String),
@@ -70,6 +87,18 @@ impl Controls {
             Some(chosen) => rows.range(chosen..).next().or_else(|| rows.iter().next_back()).map(|(key, _)| key),
             None => rows.keys().next(),
         }
+    }
+
+    pub(super) fn go_to(&mut self, row: RowKey) {
+        self.chosen = Some(row);
+    }
+
+    /// All rows, those behind the selected one first, which comes last.
+    pub(super) fn behind_chosen(&self, agents: &Agents) -> Vec<RowKey> {
+        let mut keys: Vec<RowKey> = agents.rows().keys().cloned().collect();
+        let chosen = self.chosen(agents).and_then(|chosen| keys.iter().position(|key| key == chosen));
+        keys.rotate_left(chosen.map_or(0, |at| at + 1));
+        keys
     }
 
     pub(super) fn press(&mut self, key: Key, agents: &Agents) -> Action {
@@ -90,6 +119,7 @@ impl Controls {
                 }
             },
             Dialog::Message { run, agent, text } => self.message(key, run, agent, text),
+            Dialog::Find(text) => self.find(key, text),
             Dialog::Permission { run, question, asked } => self.permit(key, run, question, asked),
             Dialog::Answer { run, question, before, text } => self.answer(key, run, question, (before, text)),
         }
@@ -103,14 +133,16 @@ impl Controls {
             Key::Char('c') => self.begin(agents, |run, agent| Dialog::Cancel { run, agent }),
             Key::Char('m') => self.begin(agents, |run, agent| Dialog::Message { run, agent, text: String::new() }),
             Key::Char('a') => return self.begin_to_answer(agents),
+            Key::Char('D') => return self.show_changes(agents),
+            Key::Char('/') => self.dialog = Dialog::Find(String::new()),
             Key::Char('q') | Key::Control('d') => return Action::End,
-            Key::Enter | Key::Escape if self.inspected.is_some() => {
-                self.inspected = None;
+            Key::Enter | Key::Escape if self.viewed.is_some() => {
+                self.viewed = None;
                 return Action::Back;
             }
             Key::Enter => {
                 if let Some(row) = self.chosen(agents) {
-                    self.inspected = Some(row.agent.clone());
+                    self.viewed = Some(Viewed::LinesOf(row.agent.clone()));
                     return Action::Inspect(row.agent.clone());
                 }
             }
@@ -133,6 +165,34 @@ impl Controls {
             Some(work) => self.dialog = dialog(work.run.clone(), key.agent.clone()),
             None => self.notice = Some(format!("{} is not at work", key.agent)),
         }
+    }
+
+    fn show_changes(&mut self, agents: &Agents) -> Action {
+        let Some(key) = self.chosen(agents) else { return Action::Nothing };
+        match agents.rows().get(key).and_then(|row| row.run()) {
+            Some(run) => Action::ShowChanges { run: run.clone(), agent: key.agent.clone() },
+            None => {
+                self.notice = Some(format!("{} has not worked here yet; `squad diff` shows the newest run", key.agent));
+                Action::Nothing
+            }
+        }
+    }
+
+    /// Nothing typed means the same as before.
+    fn find(&mut self, key: Key, mut text: String) -> Action {
+        match key {
+            Key::Enter => {
+                if !text.trim().is_empty() {
+                    text.trim().clone_into(&mut self.sought);
+                }
+                return if self.sought.is_empty() { Action::Nothing } else { Action::Find(self.sought.clone()) };
+            }
+            Key::Escape => return Action::Nothing,
+            Key::Control('d') if text.is_empty() => return Action::End,
+            key => edit(&mut text, key),
+        }
+        self.dialog = Dialog::Find(text);
+        Action::Nothing
     }
 
     fn message(&mut self, key: Key, run: RunId, agent: Slug, mut text: String) -> Action {
@@ -217,7 +277,7 @@ impl Controls {
     /// Closes a dialog that is no longer needed.
     pub(super) fn settle(&mut self, agents: &Agents) {
         let is_over = match &self.dialog {
-            Dialog::None | Dialog::Help => false,
+            Dialog::None | Dialog::Help | Dialog::Find(_) => false,
             Dialog::Cancel { run, agent } | Dialog::Message { run, agent, .. } => !agents.works_in(run, agent),
             Dialog::Permission { run, question, .. } | Dialog::Answer { run, question, .. } => {
                 !agents.is_open(run, question.question)

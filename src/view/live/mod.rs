@@ -28,10 +28,10 @@ use super::keys::{KeyInput, Keys, RawMode, Waker, restore};
 use super::text::Text;
 use super::{LineStyle, Screen, ViewInput, ViewReceiver, WatchView, Watched};
 use crate::env::Clock;
-use crate::model::{Event, Slug};
+use crate::model::{Event, RunId, Slug, plural};
 use crate::pool::Show;
 use agents::Agents;
-use controls::{Action, Controls};
+use controls::{Action, Controls, Viewed};
 use recent::Recent;
 
 /// Minimum time between redraws that change only the block.
@@ -40,8 +40,12 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Input that has arrived is shown together, up to this many items.
 const BATCH: usize = 500;
 
+/// What an agent changed in a run, or why there is nothing to show.
+pub(crate) type Changes<'s> = Box<dyn Fn(&RunId, &Slug) -> Result<Vec<Text>, String> + Send + 's>;
+
 pub(crate) struct Live<'s, S: Screen> {
     board: &'s Mutex<Board<S>>,
+    changes: Changes<'s>,
     team: String,
     lines: Watched<'s, Board<S>>,
     clock: Clock,
@@ -57,11 +61,12 @@ pub(crate) struct Live<'s, S: Screen> {
 }
 
 impl<'s, S: Screen> Live<'s, S> {
-    pub(crate) fn new(board: &'s Mutex<Board<S>>, team: String, clock: Clock) -> Self {
+    pub(crate) fn new(board: &'s Mutex<Board<S>>, team: String, clock: Clock, changes: Changes<'s>) -> Self {
         let (agents, recent, controls) = Default::default();
         let lines = Watched::new(board, false);
         Self {
             board,
+            changes,
             team,
             lines,
             clock,
@@ -100,6 +105,8 @@ impl<'s, S: Screen> Live<'s, S> {
                 // The watch receives it unless it is ending.
                 Action::UserCommand(command) => drop(inputs.commands.send(command)),
                 Action::Inspect(agent) => self.inspect(&agent),
+                Action::ShowChanges { run, agent } => self.show_changes(&run, agent),
+                Action::Find(text) => self.find(&text),
                 Action::Back => self.back(),
                 Action::ShowQuestion(question) => self.show_question(&question),
                 Action::End => inputs.end.notify_one(),
@@ -123,8 +130,9 @@ impl<'s, S: Screen> Live<'s, S> {
         self.lines.show(event);
         self.agents.note(event);
         let lines = self.recent.note(event);
-        if self.controls.inspected.is_some() && self.controls.inspected == event.agent {
-            self.write_now(&lines);
+        match (&self.controls.viewed, &event.agent) {
+            (Some(Viewed::LinesOf(viewed)), Some(agent)) if viewed == agent => self.write_now(&lines),
+            _ => {}
         }
         self.controls.settle(&self.agents);
     }
@@ -141,6 +149,34 @@ impl<'s, S: Screen> Live<'s, S> {
         self.write_now(&lines);
     }
 
+    /// Above the block and not in a pager, which would hide the rows and what is asked.
+    fn show_changes(&mut self, run: &RunId, agent: Slug) {
+        match (self.changes)(run, &agent) {
+            Ok(lines) => {
+                self.board().defer();
+                self.write_now(&lines);
+                self.controls.viewed = Some(Viewed::ChangesOf(agent));
+            }
+            Err(why) => self.controls.notice = Some(why),
+        }
+    }
+
+    fn find(&mut self, text: &str) {
+        let rows = self.controls.behind_chosen(&self.agents).into_iter();
+        let mut found = rows.filter_map(|row| Some((self.recent.find(&row.agent, text)?, row)));
+        let Some((lines, row)) = found.next() else {
+            self.controls.notice = Some(format!("no agent's name or last lines have “{text}”"));
+            return;
+        };
+        let more = found.count();
+        if more > 0 {
+            let more = plural(more, "more agent");
+            self.controls.notice = Some(format!("{}; {more} with “{text}”: / and Enter", row.agent));
+        }
+        self.write_now(&lines);
+        self.controls.go_to(row);
+    }
+
     /// Shows a question above the dialog if that has no room for all of its lines.
     fn show_question(&self, question: &str) {
         let lines: Vec<Text> = question.lines().map(|line| Text::default().plain(line)).collect();
@@ -151,7 +187,7 @@ impl<'s, S: Screen> Live<'s, S> {
     }
 
     fn back(&mut self) {
-        self.controls.inspected = None;
+        self.controls.viewed = None;
         self.board().release();
     }
 

@@ -29,6 +29,17 @@ impl Recent {
         lines
     }
 
+    /// Its last lines with a text, or none if its name has it. `None`: neither has.
+    pub(super) fn find(&mut self, agent: &Slug, text: &str) -> Option<Vec<Text>> {
+        let text = text.to_lowercase();
+        if agent.as_str().to_lowercase().contains(&text) {
+            return Some(Vec::new());
+        }
+        let mut lines = self.lines(agent);
+        lines.retain(|line| line.to_string().to_lowercase().contains(&text));
+        (!lines.is_empty()).then_some(lines)
+    }
+
     /// Its last lines, with a message that may still be its answer.
     pub(super) fn lines(&mut self, agent: &Slug) -> Vec<Text> {
         let Some(history) = self.0.get_mut(agent) else { return Vec::new() };

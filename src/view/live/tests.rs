@@ -145,7 +145,7 @@ fn each_agent_has_a_row_with_its_activity() {
             squad watch · shop · rehearsal 1.0 · no run
             >  ada  idle
                bob  idle
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     agents = at_work();
@@ -167,7 +167,7 @@ fn each_agent_has_a_row_with_its_activity() {
              ● ada  I                                                                                                  0:58  0000c2
                bob  suspended
              ○ zoe  waits for a slot                                                                                         0000c2
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     // After the end, its own session stays and the extra one is gone.
@@ -184,7 +184,7 @@ fn each_agent_has_a_row_with_its_activity() {
             >  ada  idle, completed
                bob  spawning
              ○ zoe  waits for a slot                                                                                         0000c2
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
 }
@@ -247,7 +247,7 @@ fn output_of_models_cannot_move_the_cursor() {
             squad watch · shop · rehearsal 1.0 · 1 run
             >● ada  shell[U+001B][2J a[U+001B]]0;x[U+0007][U+000D]b  60 s                                                      1:02
                bob  idle
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     agents.note(&at(RUN, "ada", 5, question(1, "ada asks:\n  | \u{1b}[1A?\n> ")));
@@ -273,7 +273,7 @@ fn a_question_is_answered_by_key() {
             squad watch · shop · rehearsal 1.0 · 1 run · 1 question
             >! ada  asks: write a.txt, a new file of 1 line                                                                    0:02
                bob  idle
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     assert_eq!(controls.press(Key::Char('a'), &agents), Action::ShowQuestion(asks.to_owned()));
@@ -291,7 +291,7 @@ fn a_question_is_answered_by_key() {
             ada wants to write a.txt, a new file of 1 line
                  1 + x
             y yes, once, n no, or say why not: y_   (Enter answers, Esc leaves it open)
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     let answer = UserCommand::Answer { run: RunId::new(RUN), question: 7, text: "y".to_owned() };
@@ -363,7 +363,7 @@ fn a_permission_is_answered_with_one_key() {
               y yes, once    a always for ada: writes in this project    r always in this run, for any agent
               k in later runs too    n no    s no, and say why (ada reads it)    ? help
               (Esc leaves it open)
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     // Enter answers nothing, and Esc leaves it open.
@@ -394,7 +394,7 @@ fn work_is_cancelled_by_key_after_a_yes_and_told_by_key() {
             >● ada  $ cargo test --workspace  61 s                                                                             1:02
                bob  idle
             cancel the work of ada in run 0000b1? y/n
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     assert_eq!(controls.press(Key::Char('n'), &agents), Action::Nothing);
@@ -413,7 +413,7 @@ fn work_is_cancelled_by_key_after_a_yes_and_told_by_key() {
             >● ada  $ cargo test --workspace  61 s                                                                             1:02
                bob  idle
             to ada: stop_   (Enter sends, Esc does not)
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     let say = UserCommand::Say { run: RunId::new(RUN), agent: slug("ada"), text: "stop".to_owned() };
@@ -439,15 +439,82 @@ fn work_is_cancelled_by_key_after_a_yes_and_told_by_key() {
             m               send it a message while it works
             c               cancel its work
             a               answer what it asks
+            D               what it changed in its run; Esc goes back
+            /               choose the next agent that has a text
             ?               these keys
             q, Ctrl-D       end the watch and what runs in it, like Ctrl-C
             Ctrl-Z          stop; `fg` goes on
-            Enter its text   up/down agent   m message   c cancel   a answer   ? keys   q quit
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
         "#]],
     );
     assert_eq!(controls.press(Key::Escape, &agents), Action::Nothing);
     assert_eq!(controls.press(Key::Enter, &agents), Action::Inspect(slug("bob")));
     assert_eq!(controls.press(Key::Escape, &agents), Action::Back);
+}
+
+#[test]
+fn changes_are_those_of_the_run_that_an_agent_works_in_or_worked_in_last() {
+    let mut agents = at_work();
+    let mut controls = Controls::default();
+    let of_ada = || Action::ShowChanges { run: RunId::new(RUN), agent: slug("ada") };
+    assert_eq!(controls.press(Key::Char('D'), &agents), of_ada());
+    agents.note(&at(RUN, "ada", 20, EventKind::Completed(End::default())));
+    assert_eq!(controls.press(Key::Char('D'), &agents), of_ada(), "it has ended");
+    // Another run in which it waits is the one that it works in.
+    agents.note(&at(OTHER, "", 21, run_started()));
+    agents.note(&at(OTHER, "", 21, EventKind::StepStarted { agents: vec![slug("ada")] }));
+    let other = Action::ShowChanges { run: RunId::new(OTHER), agent: slug("ada") };
+    assert_eq!(controls.press(Key::Char('D'), &agents), other);
+    controls.press(Key::Down, &agents);
+    assert_eq!(controls.press(Key::Char('D'), &agents), Action::Nothing);
+    assert_eq!(controls.notice.as_deref(), Some("bob has not worked here yet; `squad diff` shows the newest run"));
+    assert_eq!(Controls::default().press(Key::Char('D'), &Agents::default()), Action::Nothing, "nobody is there");
+}
+
+#[test]
+fn a_text_is_looked_for_behind_the_chosen_agent() {
+    let agents = at_work();
+    let mut controls = Controls::default();
+    assert_eq!(controls.press(Key::Char('/'), &agents), Action::Nothing);
+    assert_eq!(controls.press(Key::Enter, &agents), Action::Nothing, "there is nothing to look for");
+    for key in "/ Healx".chars().map(Key::Char).chain([Key::Backspace]) {
+        assert_eq!(controls.press(key, &agents), Action::Nothing);
+    }
+    inputs(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+            squad watch · shop · rehearsal 1.0 · 1 run
+            >● ada  $ cargo test --workspace  61 s                                                                             1:02
+               bob  idle
+            find:  Heal_   (Enter finds, Esc does not)
+            Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit
+        "#]],
+    );
+    assert_eq!(controls.press(Key::Enter, &agents), Action::Find("Heal".to_owned()));
+    controls.press(Key::Char('/'), &agents);
+    assert_eq!(controls.press(Key::Enter, &agents), Action::Find("Heal".to_owned()), "the same again");
+    let names = |controls: &Controls| {
+        controls.behind_chosen(&agents).iter().map(|row| row.agent.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&controls), ["bob", "ada"]);
+    controls.go_to(controls.behind_chosen(&agents).remove(0));
+    assert_eq!(names(&controls), ["ada", "bob"]);
+    assert!(Controls::default().behind_chosen(&Agents::default()).is_empty());
+
+    let mut recent = Recent::default();
+    for text in ["GET /health is there.", "All is tested."] {
+        recent.note(&at(RUN, "ada", 5, EventKind::Message { text: text.to_owned() }));
+    }
+    let mut found = |agent: &str, text: &str| {
+        let lines = recent.find(&slug(agent), text)?;
+        Some(lines.iter().map(Text::to_string).collect::<Vec<_>>())
+    };
+    assert_eq!(found("ada", "HEALTH"), Some(vec!["  ada    GET /health is there.".to_owned()]));
+    assert_eq!(found("ada", "tested"), Some(vec!["  ada    All is tested.".to_owned()]), "said last");
+    assert_eq!(found("bob", "Bo"), Some(Vec::new()), "its name");
+    assert_eq!(found("bob", "health"), None);
 }
 
 /// Whoever is looked into says the same as in the terminal of the run, and each message once.
@@ -474,7 +541,7 @@ fn no_kind_lets_an_escape_sequence_into_the_block() {
     let asked = EventKind::QuestionAsked { question: 1, text: format!("May I?\n{ESCAPES} y/n"), proposal: None };
     let mut shown = 0;
     for kind in every_kind().into_iter().chain([asked]) {
-        for dialog in ["", "?", "a", "c", "m"] {
+        for dialog in ["", "?", "a", "c", "m", "/"] {
             let (planted, _) = planted(&kind, ESCAPES);
             let (mut agents, mut recent, mut controls) = (at_work(), Recent::default(), Controls::default());
             let event = at(RUN, "ada", 5, planted);
