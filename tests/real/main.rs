@@ -2,6 +2,8 @@
 
 #[path = "../support/copilot_cli.rs"]
 mod copilot_cli;
+#[path = "../support/emulator.rs"]
+mod emulator;
 #[path = "../support/model_server.rs"]
 mod model_server;
 #[path = "../it/support.rs"]
@@ -34,6 +36,7 @@ mod peers;
 mod policy;
 mod prompt;
 mod resume;
+mod screen;
 mod session_engines;
 mod steps;
 mod support;
