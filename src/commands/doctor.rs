@@ -85,7 +85,13 @@ fn show(ui: &mut Ui, diagnosis: &Diagnosis) {
     };
     let counts = [count(Severity::Error, "problem"), count(Severity::Warning, "warning")];
     let counts: Vec<String> = counts.into_iter().flatten().collect();
-    ui.data(&if counts.is_empty() { "Everything is in order.".to_owned() } else { counts.join(", ") });
+    let sum = match (counts.is_empty(), diagnosis.lacks_team()) {
+        (true, false) => "Everything is in order.".to_owned(),
+        (true, true) => "What is here is in order. There is no team yet: squad init".to_owned(),
+        (false, false) => counts.join(", "),
+        (false, true) => format!("{}, and no team yet: squad init", counts.join(", ")),
+    };
+    ui.data(&sum);
 }
 
 fn well(about: &str, text: &str) -> Text {

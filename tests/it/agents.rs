@@ -162,10 +162,12 @@ fn doctor_looks_at_a_repository_without_a_team() {
         repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
         let output = repo.squad(&["doctor"]);
         assert!(output.code == 0 && output.out.contains("`squad init` makes a team"), "{output}");
-        assert!(!output.out.contains("✓ team") && output.out.contains("Everything is in order."), "{output}");
+        assert!(!output.out.contains("✓ team") && output.out.contains("✓ engine"), "{output}");
+        assert!(output.out.ends_with("What is here is in order. There is no team yet: squad init\n"), "{output}");
         repo.variables.insert("SQUAD_ENGINE".to_owned(), "gemini".to_owned());
         let output = repo.squad(&["doctor"]);
         assert!(output.code == 1 && output.to_string().contains("gemini is not installed"), "{output}");
+        assert!(output.out.ends_with("1 problem, and no team yet: squad init\n"), "{output}");
     }
     let outside = repo.root().parent().expect("a folder").to_owned();
     let output = repo.squad_in(&outside, &["doctor"]);

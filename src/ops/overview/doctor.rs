@@ -100,6 +100,10 @@ impl Diagnosis {
     pub(crate) fn is_healthy(&self) -> bool {
         self.problems.iter().all(|finding| finding.problem.severity == Severity::Note)
     }
+
+    pub(crate) fn lacks_team(&self) -> bool {
+        self.problems.iter().any(|finding| finding.problem.code == NO_TEAM)
+    }
 }
 
 /// Checks everything, and starts the engine as a test. Fails without a repository.
@@ -150,10 +154,12 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
     Ok(Diagnosis { problems, well, governed, sandbox: level, proof })
 }
 
+const NO_TEAM: &str = "team-missing";
+
 fn no_team(project: &Project) -> Finding {
     let place = Source::new(format!("{}/team.md", project.folder.name), 0);
     let message = "there is none yet, so `squad orchestrate` has no agents";
-    let problem = Problem::new(Severity::Note, place, "team-missing", message).hint("`squad init` makes a team");
+    let problem = Problem::new(Severity::Note, place, NO_TEAM, message).hint("`squad init` makes a team");
     Finding { area: Area::Team, problem }
 }
 
