@@ -147,8 +147,8 @@ impl Ui {
 
     /// Asks the user for a line; `default` if it is empty. `None`: the end of input.
     pub(crate) fn ask(&mut self, question: &str, default: &str) -> Option<String> {
-        let _ = write!(self.streams.err, "{} [{}] ", printable(question), printable(default))
-            .and_then(|()| self.streams.err.flush());
+        let question = wrapped(&format!("{} [{}]", printable(question), printable(default)), self.columns());
+        let _ = write!(self.streams.err, "{question} ").and_then(|()| self.streams.err.flush());
         let mut line = String::new();
         let read = self.input().read_line(&mut line).ok();
         line_was_ended();

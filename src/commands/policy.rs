@@ -2,7 +2,7 @@ use clap::Subcommand;
 
 use super::{Context, Ended, TierName};
 use crate::error::Failure;
-use crate::model::{Slug, Tier, printable_line};
+use crate::model::{Problem, Severity, Slug, Tier, printable_line};
 use crate::ops::Project;
 use crate::ops::team::config::{ConfigFile, Place};
 use crate::ops::team::members::named_agents;
@@ -83,7 +83,10 @@ impl Args {
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         match self.command.unwrap_or(Command::List) {
             Command::List => {
-                context.ui.all_problems(&project.problems);
+                // A note such as on a missing charter changes no rule.
+                let matters = |problem: &&Problem| problem.severity != Severity::Note || context.ui.is_verbose();
+                let problems: Vec<&Problem> = project.problems.iter().filter(matters).collect();
+                context.ui.all_problems(problems);
                 list(context, &project);
             }
             Command::Test { what, agent, tier, kind, permissions } => {

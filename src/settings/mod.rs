@@ -671,8 +671,8 @@ pub(crate) fn overlaps(lower: &Layer, higher: &Layer) -> Vec<Problem> {
 /// Checks whether a key can have this value, and may be set in a repository's file.
 pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result<(), String> {
     let Some((key, rest)) = keys::find(name) else {
-        let suggestion = keys::suggestion(name).map(|text| format!("; {text}")).unwrap_or_default();
-        return Err(format!("there is no setting `{name}`{suggestion}"));
+        let suggestion = keys::suggestion(name).unwrap_or_else(|| "`squad config` lists them".to_owned());
+        return Err(format!("there is no setting `{name}`; {suggestion}"));
     };
     if key.guarded && in_project {
         return Err(format!("a repository may not set `{name}`; use --user"));

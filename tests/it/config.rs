@@ -75,7 +75,7 @@ fn mistakes_change_nothing() {
         (&["config", "set", "--project", "engine.copilot.path", "x"], "a repository may not set"),
         (&["config", "set", "--project", "sessions.timeout", "soon"], "not a duration"),
         (&["config", "set", "--project", "--user", "models.default", "x"], "cannot be used with"),
-        (&["config", "get", "nothing"], "there is no setting `nothing`"),
+        (&["config", "get", "nothing"], "there is no setting `nothing`; `squad config` lists them"),
         (&["config", "get", "engine.rehearsal"], "; it is a table of `engine.rehearsal.script`"),
     ] {
         let output = repo.squad(arguments);

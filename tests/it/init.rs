@@ -312,7 +312,8 @@ fn init_asks_before_it_writes() {
     person.types("Tea drinkers\r");
     person.waits_for_times("Write this?", 8);
     person.types("k\r");
-    person.waits_for("notebooks and documentation (- for none of them) [-]");
+    person.waits_for("notebooks and documentation (- for none of");
+    person.waits_for("them) [-]");
     person.types("shop\r");
     person.waits_for("`shop` is no kind");
     person.types("web\r");
@@ -334,6 +335,8 @@ fn init_asks_before_it_writes() {
     assert!(repo.exists(".squad/agents/docs") && !repo.exists(".squad/agents/lead"));
     assert_eq!(repo.squad(&["config", "get", "engine.name"]).out.trim(), "rehearsal");
     assert!(person.screen.contains("Write this? y (approves the check too), n, or"), "{}", person.screen);
+    let mut asked = person.screen.lines().filter(|line| line.starts_with("Write this?"));
+    assert!(asked.all(|line| line.chars().count() <= 100), "{}", person.screen);
     assert!(repo.squad(&["config", "list"]).out.contains("check.run = [\"make\", \"test\"]"));
 }
 

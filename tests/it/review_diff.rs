@@ -191,6 +191,8 @@ fn what_cannot_be_reviewed_is_said() {
     let repo = changed(&says("reviewer", "{\"verdict\": \"approve\"}"));
     let unknown = repo.squad(&["review", "nosuch"]);
     assert!(unknown.code == 2 && unknown.err.contains("no branch, tag or commit nosuch"), "{unknown}");
+    let range = repo.squad(&["review", "main..HEAD"]);
+    assert!(range.code == 2 && range.err.contains("hint: `squad review main` reviews all since"), "{range}");
     let nobody = repo.squad(&["review", "--agent", "nobody"]);
     assert!(nobody.code == 2 && nobody.err.contains("there is no reviewer `nobody`"), "{nobody}");
     let staged = repo.squad(&["review", "--staged"]);

@@ -5,7 +5,8 @@ use crate::env::Clock;
 use crate::model::{Kind, ModelLayer, Rule, Slug, Tier, first_line, plural, printable};
 use crate::ops::Project;
 use crate::ops::team::agents::{self, MemberReport, PromptOptions, PromptReport};
-use crate::ui::{FAINT, GOOD, STRONG, Ui};
+use crate::ui::{STRONG, Ui};
+use crate::view::{LineStyle, Text};
 
 /// What stands between prompt and context.
 const SEPARATOR: &str = "\n----- context -----\n";
@@ -91,7 +92,7 @@ fn member_shown(ui: &mut Ui, report: &MemberReport, clock: &Clock) {
         ]);
     }
     for (name, value) in fields {
-        ui.data(&format!("{name:<8}{}", printable(&value)));
+        ui.texts(&[Text::default().plain(name).filled(8).hanging().plain(&value)]);
     }
     if !report.rules.is_empty() {
         ui.data("\nRules that route here:");
@@ -99,8 +100,8 @@ fn member_shown(ui: &mut Ui, report: &MemberReport, clock: &Clock) {
     let signals: Vec<String> = report.rules.iter().map(|rule| signal(rule, &agent.slug)).collect();
     let width = signals.iter().map(|signal| signal.chars().count()).max().unwrap_or(0);
     for (rule, signal) in report.rules.iter().zip(signals) {
-        let source = ui.out_paint(FAINT, &printable(&rule.source.to_string()));
-        ui.data(&format!("  {signal:<width$}  {source}"));
+        let line = Text::unmarked().plain(&format!("{signal:<width$}  "));
+        ui.texts(&[line.with(LineStyle::Faint, &rule.source.to_string())]);
     }
     ui.all_problems(&report.problems);
 }
@@ -164,7 +165,7 @@ fn receipt_shown(ui: &mut Ui, receipt: &Receipt) {
         ("session", receipt.compiled_hash.clone()),
         ("told", format!("decisions {}, history {}, task {task}", receipt.decisions_hash, receipt.history_hash)),
     ] {
-        ui.data(&format!("{name:<8} {}", printable(&value)));
+        ui.texts(&[Text::default().plain(name).filled(9).hanging().plain(&value)]);
     }
     let (ins, outs): (Vec<&Input>, Vec<&Input>) = receipt.inputs.iter().partition(|input| input.included);
     inputs_shown(ui, "In the prompt:", &ins);
@@ -181,12 +182,13 @@ fn inputs_shown(ui: &mut Ui, heading: &str, inputs: &[&Input]) {
     }
     ui.data(&format!("\n{heading}"));
     for input in inputs {
-        let style = if input.included { GOOD } else { FAINT };
-        let kind = ui.out_paint(style, &format!("{:<12}", input.kind.word()));
+        let style = if input.included { LineStyle::Good } else { LineStyle::Faint };
+        let line = Text::default().with(style, &format!("{:<12}", input.kind.word()));
         let title = first_line(&input.title, 60);
         let title = if title.is_empty() { title } else { format!("  {title}") };
-        let rest = format!("{:>6}  {}  {}{title}", input.tokens, input.hash, input.source);
-        ui.data(&format!("{kind}{}", printable(&rest)));
-        ui.data(&format!("{:<20}{}", "", ui.out_paint(FAINT, &printable(&input.why))));
+        let line = line.plain(&format!("{:>6}  ", input.tokens)).hanging();
+        let line = line.plain(&format!("{}  {}{title}", input.hash, input.source));
+        let why = Text::default().filled(20).hanging().with(LineStyle::Faint, &input.why);
+        ui.texts(&[line, why]);
     }
 }

@@ -162,10 +162,11 @@ fn show(ui: &mut Ui, decision: &ListedDecision) {
     ];
     for (name, value) in facts {
         if let Some(value) = value {
-            ui.data(&format!("{name:<8} {}", printable(&value)));
+            ui.texts(&[Text::default().plain(name).filled(9).hanging().plain(&value)]);
         }
     }
     if !decision.text.is_empty() {
-        ui.data(&format!("\n{}", printable(&decision.text)));
+        let lines = std::iter::once("").chain(decision.text.lines());
+        ui.texts(&lines.map(Text::prose).collect::<Vec<_>>());
     }
 }

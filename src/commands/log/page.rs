@@ -11,7 +11,7 @@ use crate::model::{
 };
 use crate::ops::ledger::log::{RunSummary, Sum, UsageSums};
 use crate::record::{Entry, Read};
-use crate::ui::{FAINT, STRONG, Ui};
+use crate::ui::{STRONG, Ui};
 use crate::view::{Bar, Chart, LineStyle, Mark, PastRun, Screen, Text, chart_page, counted, mark_of, used};
 
 /// The columns before a run's message, and the fewest that are left for it.
@@ -247,17 +247,18 @@ impl<'u> Page<'u> {
             self.run = Some(entry.run.clone());
         }
         let kind = entry.known_kind();
-        let time = self.ui.out_paint(FAINT, &entry.at.strftime("%H:%M:%S").to_string());
         let agent = entry.agent.as_ref().map_or("squad", |agent| agent.as_str());
-        let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(kind, &entry.text));
-        for (number, line) in printable(line.trim_end()).lines().enumerate() {
-            self.ui.data(&if number == 0 { format!("{time}  {line}") } else { format!("            {line}") });
-        }
+        let head = Text::default().with(LineStyle::Faint, &entry.at.strftime("%H:%M:%S").to_string());
+        let head = head.plain("  ").hanging().plain(&format!("{agent:<12} {:<20} ", entry.kind));
+        let detail = detail(kind, &entry.text);
+        let (first, rest) = detail.split_once('\n').unwrap_or((&detail, ""));
+        let below = |line: &str| Text::default().filled(12).hanging().plain(line);
+        let mut lines = vec![head.plain(first)];
+        lines.extend(rest.lines().map(below));
         if self.ui.is_verbose() && entry.text.lines().count() > 1 {
-            for line in entry.text.lines() {
-                self.ui.data(&format!("            {}", printable(line)));
-            }
+            lines.extend(entry.text.lines().map(below));
         }
+        self.ui.texts(&lines);
     }
 }
 

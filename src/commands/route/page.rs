@@ -60,12 +60,12 @@ fn head(plan: &Plan, message: &str) -> Vec<Text> {
         PlanKind::Abstain => {
             let candidates = candidates(plan);
             let from = if candidates.is_empty() { String::new() } else { format!(" from {}", candidates.join(", ")) };
-            let first = candidates.first().map(|agent| {
-                let command = format!("squad orchestrate -a {agent} {}", quoted(message));
-                Text::unmarked().with(LineStyle::Strong, &command)
-            });
+            let agent = candidates.first().map_or("NAME", String::as_str);
+            let command = format!("squad orchestrate -a {agent} {}", quoted(message));
+            let next = Text::unmarked().with(LineStyle::Strong, &command);
+            let names = if candidates.is_empty() { "   NAME is one of those in: squad agents" } else { "" };
             let line = Text::default().with(LineStyle::Warning, "not sure");
-            std::iter::once(line.plain(&format!(": the coordinator would choose{from}"))).chain(first).collect()
+            vec![line.plain(&format!(": the coordinator would choose{from}")), next.plain(names)]
         }
     }
 }

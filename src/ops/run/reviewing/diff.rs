@@ -56,8 +56,11 @@ impl Diff {
             None => (head.clone(), "HEAD".to_owned()),
             Some(name) => {
                 let unknown = || {
-                    Failure::usage(format!("no branch, tag or commit {name}"))
-                        .hint("`squad review` alone reviews what is not committed")
+                    let hint = match name.split_once("..") {
+                        Some((base, _)) => format!("`squad review {base}` reviews all since the branch left it"),
+                        None => "`squad review` alone reviews what is not committed".to_owned(),
+                    };
+                    Failure::usage(format!("no branch, tag or commit {name}")).hint(hint)
                 };
                 let named = repository.resolve(name)?.ok_or_else(unknown)?;
                 let fork = head.as_ref().map(|head| repository.merge_base(&named, head)).transpose()?.flatten();
