@@ -71,8 +71,8 @@ const REPOSITORY_VARIABLES: [&str; 14] = [
 const PROMPT_VARIABLES: [&str; 4] = ["DISPLAY", "GPG_TTY", "SSH_ASKPASS", "WAYLAND_DISPLAY"];
 
 /// Settings of every call: no hook and no file system monitor runs, which an agent may have configured; writes are
-/// flushed; paths are literal and not patterns.
-const SETTINGS: [&str; 9] = [
+/// flushed; paths are literal and not patterns; what the user prefers to read and search by changes no answer.
+const SETTINGS: [&str; 15] = [
     "--literal-pathspecs",
     "-c",
     "core.hooksPath=/dev/null",
@@ -82,6 +82,12 @@ const SETTINGS: [&str; 9] = [
     "core.fsync=all",
     "-c",
     "core.fsyncMethod=fsync",
+    "-c",
+    "grep.patternType=basic",
+    "-c",
+    "trailer.separators=:",
+    "-c",
+    "log.showSignature=false",
 ];
 
 const TIMEOUT: Duration = Duration::from_secs(60);
