@@ -15,7 +15,7 @@ use super::{
     error::Error,
     intent::{self, Contents, Intent, Planned},
     landing::{Landing, MergeCommit, land_merge},
-    mode::LINK,
+    mode::{LINK, PROGRAM, is_executable},
     objects::NewObjects,
     quarantine::Quarantine,
     repository::Repository,
@@ -173,6 +173,12 @@ impl Repository {
             }
         };
         let name = format!("refs/heads/{}", target.aside);
+        for above in target.aside.match_indices('/').map(|(end, _)| &target.aside[..end]) {
+            if self.references().read(&format!("refs/heads/{above}"))?.is_some() {
+                let reason = format!("{reason}, and beside the branch {above} there can be no {}", target.aside);
+                return Ok(Err((reason, format!("rename that branch: `git branch -m {above} NAME`"))));
+            }
+        }
         if self.references().read(&name)?.is_some() {
             let hint = format!("merge or delete that branch: `git branch -D {}`", target.aside);
             return Ok(Err((format!("{reason}, and the branch {} is there already", target.aside), hint)));
@@ -238,15 +244,31 @@ impl Repository {
             return Ok(Some(format!("{} is a link or a submodule", odd.path)));
         }
         let touched: BTreeSet<&str> = plan.steps.iter().map(|step| step.path.as_str()).into_set();
-        let staged = self.call(&["diff-index", "--cached", "--name-only", "-z", &plan.onto.to_string(), "--"]);
-        let unstaged = self.call(&["diff-files", "--name-only", "-z"]);
-        for call in [staged, unstaged] {
-            let listed = call.succeed()?.stdout;
-            for path in listed.split(|byte| *byte == 0).map(String::from_utf8_lossy) {
-                // Whether its content differs is asked below, of those that the merge changes.
-                if touched.contains(&*path) && !self.is_as_in(plan, &path)? {
-                    return Ok(Some(format!("{path} has uncommitted changes")));
-                }
+        let added: BTreeSet<&str> =
+            plan.steps.iter().filter(|step| step.old.is_none()).map(|step| step.path.as_str()).into_set();
+        let listed = |arguments: &[&str]| {
+            let answer = self.call(arguments).succeed()?;
+            let text = |record: &[u8]| String::from_utf8_lossy(record).into_owned();
+            Ok::<Vec<String>, Error>(answer.records().map(text).collect())
+        };
+        for path in listed(&["diff-index", "--cached", "--name-only", "-z", &plan.onto.to_string(), "--"])? {
+            let below = format!("{path}/");
+            let is_in_the_way = path.match_indices('/').any(|(end, _)| added.contains(&path[..end]))
+                || added.range(&*below..).next().is_some_and(|other| other.starts_with(&below));
+            if touched.contains(&*path) || is_in_the_way {
+                return Ok(Some(format!("{path} has uncommitted changes")));
+            }
+        }
+        for path in listed(&["diff-files", "--name-only", "-z"])? {
+            // git lists what was only touched, too.
+            if touched.contains(&*path) && !self.is_as_in(plan, &path)? {
+                return Ok(Some(format!("{path} has uncommitted changes")));
+            }
+        }
+        for entry in listed(&["ls-files", "-v", "-z"])? {
+            let Some((tag, path)) = entry.split_once(' ') else { continue };
+            if tag != "H" && touched.contains(path) {
+                return Ok(Some(format!("git is not to look at {path}, as in a sparse checkout")));
             }
         }
         let root = self.work_dir().unwrap_or(Path::new(""));
@@ -265,13 +287,13 @@ impl Repository {
         Ok(None)
     }
 
-    /// Whether index and work tree have a file as it was before the merge.
+    /// Whether the work tree has a file as it was before the merge.
     fn is_as_in(&self, plan: &MergePlan<'_>, path: &str) -> Result<bool, Error> {
         let Some(step) = plan.steps.iter().find(|step| step.path == path) else { return Ok(true) };
-        let old = step.old.as_ref().map(|old| old.id.to_string());
-        let staged = self.call(&["rev-parse", "--verify", "--quiet", &format!(":{path}")]).run()?;
-        let staged = Some(staged.text()).filter(|id| !id.is_empty());
-        Ok(staged == old && self.id_in_work_tree(path)? == old)
+        let place = self.work_dir().unwrap_or(Path::new("")).join(path);
+        let (id, old) = (self.id_in_work_tree(path)?, step.old.as_ref());
+        let is_same_mode = |mode: &str| !self.tracks_modes() || is_executable(&place) == (mode == PROGRAM);
+        Ok(id == old.map(|old| old.id.to_string()) && old.is_none_or(|old| is_same_mode(&old.mode)))
     }
 
     fn merged_files(&self, plan: &MergePlan<'_>) -> Result<(Vec<Planned>, Contents), Error> {

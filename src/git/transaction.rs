@@ -68,6 +68,17 @@ pub(super) enum Side {
     Neither,
 }
 
+impl Side {
+    /// The version that a file is switched from, and to.
+    fn versions(self, file: &Planned) -> Option<(&Option<Version>, &Option<Version>)> {
+        match self {
+            Self::New => Some((&file.old, &file.new)),
+            Self::Old => Some((&file.new, &file.old)),
+            Self::Neither => None,
+        }
+    }
+}
+
 /// What exists at a path.
 #[derive(Debug, Eq, PartialEq)]
 enum FileState {
@@ -196,10 +207,15 @@ impl<'a> Transaction<'a> {
         let side = |file: &Planned| {
             let held = tree.as_mut().map(|tree| tree.find(&file.path.display())).transpose()?.flatten();
             // A folder is no file, whatever is in it.
-            let held = held.filter(|(mode, _)| !mode.is_tree()).map(|(mode, id)| (mode.is_blob(), id.to_string()));
+            let held = held.filter(|(mode, _)| !mode.is_tree()).map(|(mode, id)| (mode, id.to_string()));
+            let changes_mode_only =
+                file.old.as_ref().zip(file.new.as_ref()).is_some_and(|(old, new)| old.blob == new.blob);
             let is = |version: &Option<Version>| match (&held, version) {
                 (None, None) => true,
-                (Some((is_file, id)), Some(version)) => *is_file && *id == version.blob,
+                (Some((mode, id)), Some(version)) => {
+                    let is_mode = !changes_mode_only || mode.is_executable() == (version.mode == PROGRAM);
+                    mode.is_blob() && *id == version.blob && is_mode
+                }
                 _ => false,
             };
             Ok(match (is(&file.new), is(&file.old)) {
@@ -249,7 +265,7 @@ impl<'a> Transaction<'a> {
         let (mut left, mut folders) = (Vec::new(), BTreeSet::new());
         let mut files: Vec<_> = self.intent.files.iter().zip(sides).enumerate().collect();
         // A folder may take the place of a file, and the reverse.
-        files.stable_sort_by_key(|(_, (file, side))| if **side == Side::New { &file.new } else { &file.old }.is_some());
+        files.stable_sort_by_key(|(_, (file, side))| side.versions(file).is_none_or(|(_, to)| to.is_some()));
         for (number, (file, side)) in files {
             if !self.switch_file(number, file, *side, &mut folders)? {
                 left.push(file.path.display());
@@ -287,11 +303,10 @@ impl<'a> Transaction<'a> {
                 _ => return Ok(false),
             }
         }
-        let (from, to) = match side {
-            Side::New => (&file.old, &file.new),
-            Side::Old => (&file.new, &file.old),
-            Side::Neither if is_moved && now == FileState::Absent => (&None, &file.old),
-            Side::Neither => return Ok(true),
+        let (from, to) = match side.versions(file) {
+            Some(versions) => versions,
+            None if is_moved && now == FileState::Absent => (&None, &file.old),
+            None => return Ok(true),
         };
         if self.matches(&now, to) {
             self.remove_emptied(&target, to.as_ref(), folders);
@@ -422,11 +437,9 @@ impl<'a> Transaction<'a> {
         let staged = Staged::read(self.repository, &paths.iter().map(String::as_str).collect::<Vec<_>>())?;
         let (mut changes, mut refreshed, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         let mut removed = BTreeSet::new();
-        let files = self.intent.files.iter().zip(sides).zip(&paths).filter_map(|((file, side), path)| match side {
-            Side::New => Some((file, &file.old, &file.new, path)),
-            Side::Old => Some((file, &file.new, &file.old, path)),
-            Side::Neither => None,
-        });
+        let files = self.intent.files.iter().zip(sides).zip(&paths);
+        let files =
+            files.filter_map(|((file, side), path)| side.versions(file).map(|(from, to)| (file, from, to, path)));
         let mut files: Vec<_> = files.collect();
         files.stable_sort_by_key(|(_, _, to, _)| to.is_some());
         for (file, from, to, path) in files {

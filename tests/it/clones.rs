@@ -155,7 +155,7 @@ fn a_file_takes_a_folders_place_unless_something_of_the_users_is_there() {
         (to_file, "mkdir docs/empty", false),
         (to_file, "echo mine >>docs/two.md", false),
         (to_file, "git rm -q --cached docs/two.md", false),
-        (to_file, "echo x >docs/b.md; git add docs/b.md; rm docs/b.md", true),
+        (to_file, "echo x >docs/b.md; git add docs/b.md; rm docs/b.md", false),
         (to_file, "rm docs/two.md", false),
         (to_file, "rm -r docs; ln -s .squad/team.md docs", false),
         (to_folder, "true", true),
@@ -184,7 +184,7 @@ fn a_file_takes_a_folders_place_unless_something_of_the_users_is_there() {
             assert!(new.iter().all(|path| repo.read(path) == "all\n"), "{command}; {users}: {merged}");
             assert!(old.iter().all(|path| !repo.root().join(path).is_file() || new.contains(path)), "{command}");
             let status = repo.git(&["status", "--porcelain", "docs"]);
-            assert!(status.is_empty() || users.contains("git add"), "{command}; {users}: {status}");
+            assert_eq!(status, "", "{command}; {users}");
         } else {
             assert_eq!(facts(&repo), before, "{command}; {users}: {merged}");
             let tip = repo.git(&["show", &format!("squad/{run}:{}", new[0])]);
@@ -192,6 +192,110 @@ fn a_file_takes_a_folders_place_unless_something_of_the_users_is_there() {
         }
         repo.assert_sound();
     }
+}
+
+/// What an agent does to a file × what the user has done to it since, in content, mode and index.
+#[cfg(unix)]
+#[test]
+fn a_merge_follows_only_where_files_modes_and_index_are_as_committed() {
+    let (edits, makes) = ("echo more >>docs/a.md", "mkdir x; echo new >x/new.md");
+    for (command, users, is_followed) in [
+        (edits, "touch docs/a.md", true),
+        (edits, "chmod +x docs/a.md", false),
+        (edits, "chmod +x docs/a.md; git add docs/a.md", false),
+        (edits, "git update-index --chmod=+x docs/a.md", false),
+        (edits, "git config core.fileMode false; chmod +x docs/a.md", true),
+        (edits, "git update-index --assume-unchanged docs/a.md; echo mine >>docs/a.md", false),
+        (edits, "git update-index --skip-worktree docs/a.md; rm docs/a.md", false),
+        (edits, "git sparse-checkout set .squad", false),
+        (edits, "git update-index --skip-worktree other.md", true),
+        ("rm docs/a.md", "chmod +x docs/a.md", false),
+        ("rm docs/a.md", "git update-index --assume-unchanged docs/a.md; rm docs/a.md", false),
+        ("chmod +x docs/a.md", "echo mine >>docs/a.md", false),
+        ("chmod +x docs/a.md", "true", true),
+        (makes, "echo x >x; git add x; rm x", false),
+        (makes, "git branch squad", true),
+        ("echo new >x", "mkdir x; echo x >x/in; git add x; rm -r x", false),
+    ] {
+        let mut repo = TestRepo::with_small_team();
+        let state = repo.home().join("state");
+        repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+        ["docs/a.md", "other.md"].iter().for_each(|path| repo.write(path, "text\n"));
+        repo.git(&["add", "docs", "other.md"]);
+        repo.git(&["commit", "-qm", "docs"]);
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"{command}\" }}, {{ say = \"Done.\" }}]\n");
+        let run = played(&repo, &script, "@ada changes docs");
+        let mut shell = std::process::Command::new("sh");
+        assert!(shell.args(["-c", users]).current_dir(repo.root()).status().expect("it runs").success());
+        let facts = |repo: &TestRepo| {
+            let modes = repo.git(&["ls-files", "-v", "--stage"]);
+            let is_program = repo.root().join("docs/a.md").metadata().is_ok_and(|facts| is_program(&facts));
+            (repo.git(&["status", "--porcelain"]), modes, is_program, users_files(repo))
+        };
+        let before = facts(&repo);
+        let value =
+            |output: &crate::support::Output| -> serde_json::Value { serde_json::from_str(&output.out).expect("JSON") };
+        let planned = value(&repo.squad(&["merge", &run, "--dry-run", "--json"]));
+        let merged = repo.squad(&["merge", &run, "--yes", "--json"]);
+        let report = value(&merged);
+        assert_eq!(report["aside"].is_null(), is_followed, "{command}; {users}: {merged}");
+        assert_eq!(planned["aside"], report["aside"], "{command}; {users}: {merged}");
+        if is_followed {
+            let status = repo.git(&["status", "--porcelain"]);
+            assert_eq!(status, "", "{command}; {users}");
+        } else {
+            assert_eq!(facts(&repo), before, "{command}; {users}: {merged}");
+        }
+        repo.assert_sound();
+    }
+}
+
+#[cfg(unix)]
+fn is_program(facts: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    facts.permissions().mode() & 0o100 != 0
+}
+
+/// What the user prefers to search by changes nothing, and a branch in the way is named.
+#[test]
+fn a_merge_is_recognized_whatever_the_user_has_set() {
+    for settings in [&["grep.patternType", "fixed"], &["trailer.separators", "="], &["log.showSignature", "true"]] {
+        let repo = repo();
+        repo.git(&["checkout", "-q", "notes.txt"]);
+        repo.git(&[&["config"], &settings[..]].concat());
+        let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
+        assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0);
+        let again = repo.squad(&["merge", &run, "--yes"]);
+        assert!(again.code == 2 && again.err.contains("is merged already"), "{settings:?}: {again}");
+        assert!(!repo.squad(&["status"]).out.contains("not merged"), "{settings:?}");
+    }
+    let repo = repo();
+    let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
+    repo.git(&["branch", "squad"]);
+    let refused = repo.squad(&["merge", &run, "--yes"]);
+    assert!(refused.code != 0 && refused.err.contains("`git branch -m squad NAME`"), "{refused}");
+    repo.git(&["branch", "-qm", "squad", "mine"]);
+    assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0);
+}
+
+/// A merge that cannot move the branch leaves a file's mode as it was, too.
+#[cfg(unix)]
+#[test]
+fn a_merge_that_fails_takes_a_mode_back() {
+    let repo = repo();
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    let script =
+        "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"chmod +x notes.txt; echo n >new.txt\" }, { say = \"Done.\" }]\n";
+    let run = played(&repo, script, "@ada does it");
+    let before = (repo.git(&["status", "--porcelain"]), repo.git(&["ls-files", "--stage"]));
+    repo.write(".git/refs/heads/main.lock", "");
+    let failed = repo.squad(&["merge", &run, "--yes"]);
+    fs::remove_file(repo.root().join(".git/refs/heads/main.lock")).expect("it is there");
+    assert_ne!(failed.code, 0, "{failed}");
+    assert_eq!((repo.git(&["status", "--porcelain"]), repo.git(&["ls-files", "--stage"])), before, "{failed}");
+    assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0);
+    assert!(is_program(&repo.root().join("notes.txt").metadata().expect("a file")) && repo.exists("new.txt"));
+    repo.assert_sound();
 }
 
 fn users_files(repo: &TestRepo) -> Vec<(PathBuf, Vec<u8>)> {

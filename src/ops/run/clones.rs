@@ -172,7 +172,7 @@ pub(crate) struct CloneStatus {
     pub(crate) directory: String,
     #[serde(flatten)]
     pub(crate) size: Measured,
-    /// Its run's work is on no branch.
+    /// Work of its agent is on no branch.
     pub(crate) unmerged: bool,
     /// An agent can begin in it: it is set up, or on another machine.
     pub(crate) ready: bool,
@@ -182,9 +182,10 @@ pub(crate) struct CloneStatus {
 pub(in crate::ops) fn list(env: &Env, repository: &Repository, most: usize) -> Vec<CloneStatus> {
     let mut found = Vec::new();
     for (run, folder) in runs(env, repository) {
-        let mut unmerged = None;
+        let mut left = None;
         for (agent, place) in agents(&folder) {
-            let unmerged = *unmerged.get_or_insert_with(|| is_unmerged(repository, &run).unwrap_or(true));
+            let left = left.get_or_insert_with(|| unmerged_works(repository, &run));
+            let unmerged = left.as_ref().map_or(true, |left| left.iter().any(|work| work.agent.as_str() == agent));
             let directory = work_dir(&place).unwrap_or_else(|| place.clone()).display().to_string();
             let ready = [READY, HOST].iter().any(|name| place.join(name).exists());
             let size = measure([place], most);
@@ -216,21 +217,22 @@ fn work_dir(place: &Path) -> Option<PathBuf> {
     fs::read_dir(place.join("work")).ok()?.flatten().next().map(|entry| entry.path())
 }
 
-/// Whether some of a run's work is on no branch: neither on the checked-out one nor on that of `squad merge`.
-fn is_unmerged(repository: &Repository, run: &RunId) -> Result<bool, Error> {
-    let works = works(repository, run)?;
-    let (Some(first), Some(head)) = (works.first(), repository.head()?.commit) else { return Ok(false) };
+/// A run's work that is on no branch: neither on the checked-out one nor on that of `squad merge`.
+fn unmerged_works(repository: &Repository, run: &RunId) -> Result<Vec<AgentWork>, Error> {
+    let mut works = works(repository, run)?;
+    let (Some(first), Some(head)) = (works.first(), repository.head()?.commit) else { return Ok(works) };
     let mut merges = Vec::new();
     for tip in [Some(head), repository.reference(&format!("refs/heads/squad/{run}"))?].into_iter().flatten() {
         merges.extend(repository.commits_with((&mark(run), WORK), &first.work.base, &tip)?);
     }
-    Ok(works.iter().any(|work| !is_in(&merges, work)))
+    works.retain(|work| !is_in(&merges, work));
+    Ok(works)
 }
 
 /// The runs with clones whose work is on no branch.
 pub(in crate::ops) fn unmerged(env: &Env, repository: &Repository) -> Vec<RunId> {
     let found = runs(env, repository).into_iter().map(|(run, _)| run);
-    found.filter(|run| is_unmerged(repository, run).unwrap_or(true)).collect()
+    found.filter(|run| unmerged_works(repository, run).map_or(true, |left| !left.is_empty())).collect()
 }
 
 /// The trailer of a merge's message that names the commit of a work in it.
