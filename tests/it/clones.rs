@@ -328,6 +328,10 @@ fn work_that_conflicts_is_set_aside_and_named() {
     assert!(merged.err.contains(".envrc: runs by itself"), "{merged}");
     assert!(merged.err.contains("the work of bob is not merged: it conflicts in notes.txt"), "{merged}");
     assert!(repo.read("notes.txt").contains("ADA") && !repo.exists("bob.txt"));
+    let status: serde_json::Value = serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON");
+    let clones = status["clones"].as_array().expect("a list").iter();
+    let unmerged: Vec<_> = clones.map(|clone| (clone["agent"].as_str(), clone["unmerged"] == true)).collect();
+    assert_eq!(unmerged, [(Some("ada"), false), (Some("bob"), true)]);
     let bobs = repo.git(&["show", &format!("refs/squad/runs/{run}/bob:notes.txt")]);
     assert!(bobs.contains("BOB"), "{bobs}");
     let diff = repo.squad(&["diff", &run, "bob"]);
