@@ -8,7 +8,13 @@ use std::{
 
 use gix::ObjectId;
 
-use super::{error::Error, mode::PROGRAM, path::obstacle, references::parse_id, repository::Repository};
+use super::{
+    error::Error,
+    mode::{LINK, PROGRAM},
+    path::obstacle,
+    references::parse_id,
+    repository::Repository,
+};
 use crate::model::IntoSet;
 
 /// The index entries at, above and below the paths that we are going to write.
@@ -20,7 +26,9 @@ pub(super) struct Staged {
 pub(super) enum Entry {
     /// A staged file; `hidden` if a sparse checkout omits it from the work tree.
     File { id: ObjectId, executable: bool, hidden: bool },
-    /// A conflict, a submodule or a symbolic link.
+    /// A symbolic link.
+    Link { id: ObjectId },
+    /// A conflict or a submodule.
     Other,
 }
 
@@ -85,9 +93,13 @@ fn parse_entry(record: &[u8], repository: &Repository) -> Option<(String, Entry)
     let mut facts = facts.split(' ');
     let (tag, mode, id, stage) = (facts.next()?, facts.next()?, facts.next()?, facts.next()?);
     let id = parse_id(id.as_bytes(), repository.hash())?;
-    let entry = match mode.starts_with("100") && stage == "0" {
-        true => Entry::File { id, executable: mode == PROGRAM, hidden: tag.eq_ignore_ascii_case("S") },
-        false => Entry::Other,
+    let entry = match mode {
+        _ if stage != "0" => Entry::Other,
+        LINK => Entry::Link { id },
+        mode if mode.starts_with("100") => {
+            Entry::File { id, executable: mode == PROGRAM, hidden: tag.eq_ignore_ascii_case("S") }
+        }
+        _ => Entry::Other,
     };
     Some((path.to_owned(), entry))
 }

@@ -55,6 +55,12 @@ impl Error {
         Self::Damaged { path: path.to_owned(), what: what.to_string() }
     }
 
+    /// Whether a file may not be written.
+    pub(super) fn is_refused(&self) -> bool {
+        let refused = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+        matches!(self, Self::Io { source, .. } if refused.contains(&source.kind()))
+    }
+
     /// A next step for the user, if one helps.
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {

@@ -172,21 +172,29 @@ impl Repository {
                 }
             }
         };
-        let name = format!("refs/heads/{}", target.aside);
-        for above in target.aside.match_indices('/').map(|(end, _)| &target.aside[..end]) {
-            if self.references().read(&format!("refs/heads/{above}"))?.is_some() {
-                let reason = format!("{reason}, and beside the branch {above} there can be no {}", target.aside);
-                return Ok(Err((reason, format!("rename that branch: `git branch -m {above} NAME`"))));
-            }
-        }
-        if self.references().read(&name)?.is_some() {
-            let hint = format!("merge or delete that branch: `git branch -D {}`", target.aside);
-            return Ok(Err((format!("{reason}, and the branch {} is there already", target.aside), hint)));
+        if let Some((why, hint)) = self.obstacle_to_branch(target.aside)? {
+            return Ok(Err((format!("{reason}, and {why}"), hint)));
         }
         let commit = merge.write_unsigned(self, &mut plan.objects)?;
-        self.keep_commit(&name, commit, &plan.objects)?;
+        self.keep_commit(&format!("refs/heads/{}", target.aside), commit, &plan.objects)?;
         let (branch, commit) = (target.aside.to_owned(), commit.to_string());
         Ok(Ok(MergedTo { branch, commit, aside: Some(reason) }))
+    }
+
+    /// Why a branch cannot be made, and a hint.
+    pub(crate) fn obstacle_to_branch(&self, name: &str) -> Result<Option<(String, String)>, Error> {
+        let is_there = |name: &str| Ok::<_, Error>(self.references().read(&format!("refs/heads/{name}"))?.is_some());
+        for above in name.match_indices('/').map(|(end, _)| &name[..end]) {
+            if is_there(above)? {
+                let reason = format!("beside the branch {above} there can be no {name}");
+                return Ok(Some((reason, format!("rename that branch: `git branch -m {above} NAME`"))));
+            }
+        }
+        let is_there = is_there(name)?.then(|| {
+            let hint = format!("merge or delete that branch: `git branch -D {name}`");
+            (format!("the branch {name} is there already"), hint)
+        });
+        Ok(is_there)
     }
 
     /// Stores what a plan has made, as a ref of squad's own, without merging it. Returns its last commit
@@ -235,13 +243,14 @@ impl Repository {
         if let Some(operation) = self.operation() {
             return Ok(Some(format!("a {operation} is in progress")));
         }
-        let is_plain = |mode: &str| mode.starts_with("100");
-        let odd = plan
-            .steps
-            .iter()
-            .find(|step| [&step.old, &step.new].into_iter().flatten().any(|content| !is_plain(&content.mode)));
-        if let Some(odd) = odd {
-            return Ok(Some(format!("{} is a link or a submodule", odd.path)));
+        for step in &plan.steps {
+            let modes = || [&step.old, &step.new].into_iter().flatten().map(|content| &*content.mode);
+            if modes().any(|mode| mode != LINK && !mode.starts_with("100")) {
+                return Ok(Some(format!("{} is a submodule", step.path)));
+            }
+            if modes().any(|mode| mode == LINK) && !self.has_links() {
+                return Ok(Some(format!("{} is a link, and git makes none here", step.path)));
+            }
         }
         let touched: BTreeSet<&str> = plan.steps.iter().map(|step| step.path.as_str()).into_set();
         let added: BTreeSet<&str> =
@@ -292,7 +301,10 @@ impl Repository {
         let Some(step) = plan.steps.iter().find(|step| step.path == path) else { return Ok(true) };
         let place = self.work_dir().unwrap_or(Path::new("")).join(path);
         let (id, old) = (self.id_in_work_tree(path)?, step.old.as_ref());
-        let is_same_mode = |mode: &str| !self.tracks_modes() || is_executable(&place) == (mode == PROGRAM);
+        let is_same_mode = |mode: &str| {
+            let is_program = || is_executable(&place) == (mode == PROGRAM);
+            place.is_symlink() == (mode == LINK) && (!self.tracks_modes() || is_program())
+        };
         Ok(id == old.map(|old| old.id.to_string()) && old.is_none_or(|old| is_same_mode(&old.mode)))
     }
 

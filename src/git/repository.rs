@@ -37,6 +37,7 @@ pub(crate) struct Repository {
     sharing: Sharing,
     is_reftable: bool,
     tracks_modes: bool,
+    has_links: bool,
     has_remotes: bool,
     environment: Environment,
     recent: RecentObjects,
@@ -146,6 +147,7 @@ impl Repository {
             is_looked_at: false,
             hash: found.object_hash(),
             tracks_modes: cfg!(unix) && config.boolean("core.fileMode").unwrap_or(true),
+            has_links: cfg!(unix) && config.boolean("core.symlinks").unwrap_or(true),
             has_remotes: !found.remote_names().is_empty(),
             sharing: Sharing::from_setting(text("core.sharedRepository").as_deref()),
             is_reftable: match storage.as_deref() {
@@ -326,6 +328,11 @@ impl Repository {
     /// Whether file modes in the work tree are meaningful: `core.fileMode`.
     pub(super) fn tracks_modes(&self) -> bool {
         self.tracks_modes
+    }
+
+    /// Whether git makes symbolic links in the work tree: `core.symlinks`.
+    pub(super) fn has_links(&self) -> bool {
+        self.has_links
     }
 
     pub(super) fn sharing(&self) -> Sharing {

@@ -13,18 +13,18 @@ use std::{
 
 use gix::ObjectId;
 
-use super::{disk, error::Error, mode, ref_lock, repository::Repository};
+use super::{disk, error::Error, ref_lock, repository::Repository};
 
 /// How often we retry while others change the index, and the pause in between.
 const MAX_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Changes index entries: the blob, and whether it is executable; `None` removes one. Other paths are untouched.
+/// Changes index entries: mode and blob; `None` removes one. Other paths are untouched.
 /// `refreshed` are the paths whose work tree file is up to date, `hidden` those that a sparse checkout omits.
 pub(super) fn update_index(
     repository: &Repository,
     draft: &Path,
-    files: &[(&str, Option<(ObjectId, bool)>)],
+    files: &[(&str, Option<(&str, ObjectId)>)],
     refreshed: &[&str],
     hidden: &[&str],
 ) -> Result<(), Error> {
@@ -33,7 +33,7 @@ pub(super) fn update_index(
     }
     let null = repository.hash().null();
     let records = files.iter().map(|(path, file)| match file {
-        Some((id, executable)) => format!("{} {id} 0\t{path}\0", if *executable { mode::PROGRAM } else { mode::PLAIN }),
+        Some((mode, id)) => format!("{mode} {id} 0\t{path}\0"),
         None => format!("0 {null} 0\t{path}\0"),
     });
     let records: String = records.collect();

@@ -238,6 +238,11 @@ fn copy_folder(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         // Skip the many sample hooks, which do nothing.
+        #[cfg(unix)]
+        if from.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&from).unwrap(), &to).unwrap();
+            continue;
+        }
         if from.is_dir() && !from.ends_with("hooks") {
             copy_folder(&from, &to);
         } else if from.is_file() {

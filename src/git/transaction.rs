@@ -8,26 +8,27 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
-use gix::objs;
+use gix::{ObjectId, objs};
 
 use super::{
     checkout::{Entry, Staged},
     disk,
     error::Error,
     intent::{Contents, Intent, Planned, RawPath, Version, WorkTreeLock},
-    mode::{LINK, PROGRAM, keep_access, make_executable, mode_of},
+    mode::{LINK, PLAIN, PROGRAM, keep_access, make_executable, mode_of},
     objects::{Sharing, identify},
     path::obstacle,
     repository::Repository,
     staging,
 };
-use crate::model::{IntoSet, Sort};
+use crate::env::files::is_folder;
+use crate::model::{ChangeKind, IntoSet, Sort};
 
 /// How long we wait for another git that started changing the index at the same time.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(2);
@@ -214,7 +215,7 @@ impl<'a> Transaction<'a> {
                 (None, None) => true,
                 (Some((mode, id)), Some(version)) => {
                     let is_mode = !changes_mode_only || mode.is_executable() == (version.mode == PROGRAM);
-                    mode.is_blob() && *id == version.blob && is_mode
+                    !mode.is_commit() && mode.is_link() == (version.mode == LINK) && *id == version.blob && is_mode
                 }
                 _ => false,
             };
@@ -332,14 +333,16 @@ impl<'a> Transaction<'a> {
         Ok(is_switched)
     }
 
-    /// Removes the folders that the removal of a file has emptied, if only the work tree is to change, or a file takes
-    /// the place of one.
+    /// Removes the folders that the removal of a file has emptied, as git does. Those of a team stay where squad commits
+    /// files of its own.
     fn remove_emptied(&self, target: &Path, to: Option<&Version>, folders: &mut BTreeSet<PathBuf>) {
-        let is_taken = || target.ancestors().skip(1).any(|folder| self.places.contains(folder));
-        if to.is_some() || self.intent.commit.is_some() && !is_taken() {
+        let stay = self.intent.commit.is_some() && !matches!(self.intent.kind, ChangeKind::Merge { .. });
+        if to.is_some() || stay {
             return;
         }
-        for folder in target.ancestors().skip(1).take_while(|folder| **folder != *self.root) {
+        // Whoever stands in a folder goes on standing there.
+        let is_ours = |folder: &&Path| **folder != *self.root && env::current_dir().is_ok_and(|here| here != **folder);
+        for folder in target.ancestors().skip(1).take_while(is_ours) {
             disk::remove_empty_folder(folder);
             if folder.exists() {
                 break;
@@ -445,15 +448,15 @@ impl<'a> Transaction<'a> {
         for (file, from, to, path) in files {
             let is_from = match (staged.get(path), from) {
                 (None, None) => staged.in_the_way(path).all(|other| removed.contains(other)),
-                (Some(Entry::File { id, .. }), Some(from)) => id == *from.blob.as_str(),
+                (Some(Entry::File { id, .. }), Some(from)) => from.mode != LINK && id == *from.blob.as_str(),
+                (Some(Entry::Link { id }), Some(from)) => from.mode == LINK && id == *from.blob.as_str(),
                 _ => false,
             };
             if is_from {
                 if to.is_none() {
                     removed.insert(path.as_str());
                 }
-                let entry = |to: &Version| Ok((self.repository.parse_commit(&to.blob)?, to.mode == PROGRAM));
-                changes.push((path.as_str(), to.as_ref().map(entry).transpose()?));
+                changes.push((path.as_str(), to.as_ref().map(|to| self.entry(to)).transpose()?));
                 let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
                 match to {
                     Some(_) if is_hidden => hidden.push(path.as_str()),
@@ -463,6 +466,12 @@ impl<'a> Transaction<'a> {
             }
         }
         staging::update_index(self.repository, &self.draft(), &changes, &refreshed, &hidden)
+    }
+
+    /// As it is staged; what is no link or program is plain.
+    fn entry<'v>(&self, version: &'v Version) -> Result<(&'v str, ObjectId), Error> {
+        let mode = if [LINK, PROGRAM].contains(&version.mode.as_str()) { &version.mode } else { PLAIN };
+        Ok((mode, self.repository.parse_commit(&version.blob)?))
     }
 
     fn draft(&self) -> PathBuf {
@@ -499,8 +508,9 @@ impl<'a> Transaction<'a> {
         match (state, version) {
             (FileState::Absent, None) => true,
             (FileState::File { mode, work }, Some(version)) => {
-                let tracks_modes = self.repository.tracks_modes();
-                *work == version.work && (!tracks_modes || *mode == version.mode)
+                let is_same_mode =
+                    *mode == version.mode || !self.repository.tracks_modes() && *mode != LINK && version.mode != LINK;
+                *work == version.work && is_same_mode
             }
             _ => false,
         }
@@ -510,7 +520,7 @@ impl<'a> Transaction<'a> {
         let path = file.path.path();
         match obstacle(&self.root, &path)? {
             // A file of the plan is in the place of its folder, so nothing is below it.
-            Some((place, _)) if !place.is_dir() && self.places.contains(&place) => Ok(FileState::Absent),
+            Some((place, _)) if !is_folder(&place) && self.places.contains(&place) => Ok(FileState::Absent),
             Some(_) => Ok(FileState::Other),
             None => self.state_at(&self.root.join(path)),
         }

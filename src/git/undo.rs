@@ -365,7 +365,8 @@ impl Repository {
             let new = match new {
                 Some(Content { mode, id }) => {
                     let bytes = bytes_of(&folder.path().join(&path))?;
-                    let bytes = if old.is_some() { self.with_line_ends_of(&path, bytes)? } else { bytes };
+                    let keeps_ends = old.is_some() && mode != LINK;
+                    let bytes = if keeps_ends { self.with_line_ends_of(&path, bytes)? } else { bytes };
                     let work = identify(self.hash(), objs::Kind::Blob, &bytes)?.to_string();
                     plan.contents.insert(work.clone(), bytes);
                     Some(Version { mode, blob: id.to_string(), work })

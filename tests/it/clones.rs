@@ -250,6 +250,78 @@ fn a_merge_follows_only_where_files_modes_and_index_are_as_committed() {
     }
 }
 
+/// What an agent does with links and folders × what the user has there since.
+#[cfg(unix)]
+#[test]
+fn links_are_merged_as_files_are_and_emptied_folders_go() {
+    let (turned, made) = ("ln -sfn other.md sign", "ln -s sign made");
+    let (to_link, to_file) = ("rm -r docs; ln -s lib docs", "rm sign; echo text >sign");
+    let (to_folder, emptied) = ("rm sign; mkdir sign; echo in >sign/in.md", "rm -r docs lib/a.md");
+    for (command, users, is_followed) in [
+        (turned, "true", true),
+        (turned, "touch -h sign", true),
+        (turned, "ln -sfn elsewhere sign", false),
+        (turned, "rm sign; printf lib >sign", false),
+        (turned, "git config core.symlinks false", false),
+        (turned, "git update-index --skip-worktree sign; rm sign", false),
+        (made, "true", true),
+        (made, "ln -s sign made", false),
+        (made, "mkdir made", false),
+        (to_link, "true", true),
+        (to_link, "echo mine >docs/mine.md", false),
+        (to_file, "true", true),
+        (to_file, "git config core.fileMode false", true),
+        (to_file, "ln -sfn elsewhere sign", false),
+        (to_folder, "true", true),
+        (to_folder, "ln -sfn elsewhere sign; git add sign", false),
+        (emptied, "true", true),
+        (emptied, "echo mine >docs/a/mine.md; git add docs", true),
+        (emptied, "echo '*.log' >.git/info/exclude; echo mine >docs/a/mine.log", true),
+        ("rm lib/a.md; printf lib >lib/b.md; ln -sf b.md lib/c.md", "printf lib >lib/c.md", false),
+    ] {
+        let mut repo = TestRepo::with_small_team();
+        let state = repo.home().join("state");
+        repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+        ["docs/a/one.md", "lib/a.md", "lib/c.md"].iter().for_each(|path| repo.write(path, "text\n"));
+        std::os::unix::fs::symlink("lib", repo.root().join("sign")).expect("a link");
+        repo.git(&["add", "docs", "lib", "sign"]);
+        repo.git(&["commit", "-qm", "docs"]);
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"{command}\" }}, {{ say = \"Done.\" }}]\n");
+        let run = played(&repo, &script, "@ada changes them");
+        let shell = |command: &str| {
+            let mut shell = std::process::Command::new("sh");
+            assert!(shell.args(["-c", command]).current_dir(repo.root()).status().expect("it runs").success());
+        };
+        shell(users);
+        let facts = || {
+            let link = |path: &str| fs::read_link(repo.root().join(path)).ok();
+            let staged = repo.git(&["ls-files", "--stage"]);
+            (repo.git(&["status", "--porcelain"]), staged, ["sign", "made", "docs"].map(link))
+        };
+        let before = facts();
+        let planned = repo.squad(&["merge", &run, "--dry-run", "--json"]);
+        let merged = repo.squad(&["merge", &run, "--yes", "--json"]);
+        let value = |text: &str| -> serde_json::Value { serde_json::from_str(text).expect("JSON") };
+        let (planned, report) = (value(&planned.out), value(&merged.out));
+        assert_eq!(report["aside"].is_null(), is_followed, "{command}; {users}: {merged}");
+        assert_eq!(planned["aside"], report["aside"], "{command}; {users}: {merged}");
+        if is_followed {
+            assert_eq!(repo.git(&["status", "--porcelain"]), before.0, "{command}; {users}");
+            // A fresh checkout of the commit is the same.
+            let fresh = repo.home().join("fresh").display().to_string();
+            repo.git(&["worktree", "add", "-q", "--detach", &fresh]);
+            for path in ["sign", "made", "docs"] {
+                let there = |root: &Path| fs::symlink_metadata(root.join(path)).ok().map(|facts| facts.file_type());
+                let is_users = users.contains("mine");
+                assert!(is_users || there(&repo.root()) == there(Path::new(&fresh)), "{command}; {users}: {path}");
+            }
+        } else {
+            assert_eq!(facts(), before, "{command}; {users}: {merged}");
+        }
+        repo.assert_sound();
+    }
+}
+
 #[cfg(unix)]
 fn is_program(facts: &fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -272,8 +344,10 @@ fn a_merge_is_recognized_whatever_the_user_has_set() {
     let repo = repo();
     let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
     repo.git(&["branch", "squad"]);
-    let refused = repo.squad(&["merge", &run, "--yes"]);
-    assert!(refused.code != 0 && refused.err.contains("`git branch -m squad NAME`"), "{refused}");
+    for how in ["--yes", "--dry-run"] {
+        let refused = repo.squad(&["merge", &run, how]);
+        assert!(refused.code == 2 && refused.err.contains("`git branch -m squad NAME`"), "{refused}");
+    }
     repo.git(&["branch", "-qm", "squad", "mine"]);
     assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0);
 }
@@ -296,6 +370,63 @@ fn a_merge_that_fails_takes_a_mode_back() {
     assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0);
     assert!(is_program(&repo.root().join("notes.txt").metadata().expect("a file")) && repo.exists("new.txt"));
     repo.assert_sound();
+}
+
+/// A folder that nobody may write to, though the merge changes a file there: the branch is made, as elsewhere.
+#[cfg(unix)]
+#[test]
+fn where_a_folder_may_not_be_written_the_work_is_a_branch() {
+    use std::os::unix::fs::PermissionsExt;
+    let repo = repo();
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    repo.write("locked/in.txt", "in\n");
+    repo.git(&["add", "locked"]);
+    repo.git(&["commit", "-qm", "locked"]);
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"echo a >a.txt; echo out >locked/in.txt; rm notes.txt\" }, \
+                  { say = \"Done.\" }]\n";
+    let run = played(&repo, script, "@ada does it");
+    let folder = repo.root().join("locked");
+    let lock = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("it is ours");
+    lock(0o555);
+    // Root may write everywhere.
+    let is_root = fs::write(folder.join("try"), "").is_ok_and(|()| fs::remove_file(folder.join("try")).is_ok());
+    let before = (users_files(&repo), repo.git(&["status", "--porcelain"]), repo.git(&["rev-parse", "main"]));
+    let merged = repo.squad(&["merge", &run, "--yes", "--json"]);
+    lock(0o755);
+    let report: serde_json::Value = serde_json::from_str(&merged.out).expect("JSON");
+    assert_eq!(report["aside"].is_null(), is_root, "{merged}");
+    if !is_root {
+        let after = (users_files(&repo), repo.git(&["status", "--porcelain"]), repo.git(&["rev-parse", "main"]));
+        assert!(before == after && report["aside"].as_str().is_some_and(|why| why.contains("locked")), "{merged}");
+        assert_eq!(repo.git(&["show", &format!("squad/{run}:locked/in.txt")]), "out\n");
+    }
+    repo.assert_sound();
+}
+
+/// What is in the work tree is the user's, and work that no clone holds any more is still named.
+#[test]
+fn status_counts_no_file_of_a_clone_and_names_work_without_one() {
+    let repo = repo();
+    let run = played(&repo, SIDE_BY_SIDE, MESSAGE);
+    let status =
+        || -> serde_json::Value { serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON") };
+    // notes.txt, which ada changed in its clone, has the user's own edit.
+    let first = status();
+    assert!(first["uncommitted"].is_null() && first["not_merged"].is_null(), "{first}");
+    assert!(repo.squad(&["gc", "--force"]).out.contains("2 clones of ended runs removed"));
+    let without = status();
+    assert!(without["clones"].is_null(), "{without}");
+    assert_eq!(without["not_merged"], serde_json::json!(["ada", "bob"]));
+    let page = repo.squad(&["status"]);
+    assert!(page.out.contains("gone; the work is not merged") && page.out.contains("squad merge"), "{page}");
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0);
+    assert!(status()["not_merged"].is_null());
+    // An agent of the project beside it still counts.
+    let script =
+        "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"here.txt\", text = \"here\\n\" }, { say = \"Done.\" }]\n";
+    let here = repo.rehearse(script, &["--permissions", "allow", "@ada does it"]);
+    assert_eq!((here.code, status()["uncommitted"].clone()), (0, serde_json::json!(1)), "{here}");
 }
 
 fn users_files(repo: &TestRepo) -> Vec<(PathBuf, Vec<u8>)> {

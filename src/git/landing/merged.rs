@@ -67,9 +67,11 @@ pub(in crate::git) fn land_merge(
         let (commit, kept) = write_commit(repository, objects, merge.tree, &new, wants_signature(repository)?)?;
         let transaction = Transaction::begin(repository, &lock, root, intent(commit), contents)?;
         let finish = || move_branch(repository, &new, (commit, &kept));
-        match carry_through(transaction, branch, |_| false, finish)? {
-            true => Ok(commit),
-            false => refuse(format!("{branch} has moved meanwhile"), super::TRY_AGAIN),
+        match carry_through(transaction, branch, |_| false, finish) {
+            Ok(true) => Ok(commit),
+            Ok(false) => refuse(format!("{branch} has moved meanwhile"), super::TRY_AGAIN),
+            Err(Stop::Failed(error)) if error.is_refused() => refuse(format!("squad {error}"), ""),
+            Err(stop) => Err(stop),
         }
     };
     match attempt() {

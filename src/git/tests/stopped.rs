@@ -299,11 +299,17 @@ fn cloned() -> World {
     world.write("folder/two.txt", "2\n");
     world.write("file", "file\n");
     world.write("lines.txt", "one\ntwo\nthree\n");
-    let more = ["dir", "folder", "file", "lines.txt"];
+    world.write("shelf/one.txt", "one\n");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("lines.txt", world.root().join("sign")).unwrap();
+    #[cfg(not(unix))]
+    world.write("sign", "lines.txt");
+    let more = ["dir", "folder", "file", "lines.txt", "shelf", "sign"];
     world.git(&[&["add"], &more[..]].concat());
     world.git(&[&["commit", "-qm", "more", "--only", "--"], &more[..]].concat());
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"rm -r dir; sed -i s/one/ONE/ lines.txt; \
-                  rm -r folder file; echo file >folder; mkdir file; echo in >file/in.txt\" }, \
+                  rm -r folder file; echo file >folder; mkdir file; echo in >file/in.txt; rm -r shelf; \
+                  ln -s made shelf; ln -sfn file sign\" }, \
                   { say = \"Done.\" }]\n[[turn]]\nagent = \"bob\"\nsteps = [{ write = \"made/new.txt\", \
                   text = \"new\\n\" }, { say = \"Done.\" }]\n";
     fs::write(world.folder.path().join("script.toml"), script).unwrap();
@@ -337,6 +343,9 @@ fn a_merge_that_dies_is_finished_or_as_before_and_recorded_once() {
             let places = ["folder/deep/one.txt", "folder/two.txt", "file"];
             let is_file = places.map(|place| world.root().join(place).is_file());
             assert_eq!(is_file, [is_before; 3], "{what}");
+            let is_link = |place: &str| world.root().join(place).is_symlink();
+            assert_eq!(is_link("shelf"), is_finished, "{what}");
+            assert_eq!(world.root().join("sign/in.txt").exists(), is_finished, "{what}");
         }
         squad(world, arguments);
         let (code, said) = squad(world, arguments);

@@ -392,6 +392,13 @@ pub(crate) fn merge(
         checks,
         aside: repository.obstacle_to_merge(&plan, head.branch.as_deref())?,
     };
+    let not_merged =
+        |(reason, hint): (String, String)| Failure::usage(format!("run {run} cannot be merged: {reason}")).hint(hint);
+    if let (true, Some(why)) = (plan.changes_anything(), &report.aside)
+        && let Some((reason, hint)) = repository.obstacle_to_branch(&aside)?
+    {
+        return Err(not_merged((format!("{why}, and {reason}"), hint)));
+    }
     if options.dry_run {
         return Ok(report);
     }
@@ -419,8 +426,7 @@ pub(crate) fn merge(
         let _lock = lock(repository, None)?;
         repository.carry_out_merge(plan, &target, &committer, at)?
     };
-    let merged =
-        merged.map_err(|(reason, hint)| Failure::usage(format!("run {run} cannot be merged: {reason}")).hint(hint))?;
+    let merged = merged.map_err(not_merged)?;
     let left = report.left.iter().map(|left| left.agent.clone()).collect();
     let (branch, commit) = (merged.branch.clone(), merged.commit.clone());
     let (merged_agents, check) = (report.merged.clone(), report.check.clone());
