@@ -254,6 +254,10 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
             false => page.add(Mark::Neutral, "clones", &text, "squad gc"),
         }
     }
+    if let (Some(last), false) = (&status.last, status.not_merged.is_empty()) {
+        let text = format!("{} of run {}, gone; the work is not merged", list(&status.not_merged), last.run.short());
+        page.add(Mark::Neutral, "clones", &text, &format!("squad merge {}", last.run.short()));
+    }
     let Measured { bytes, is_whole, .. } = &status.left_by_runs;
     if *bytes >= MENTIONED {
         let more = if *is_whole { "" } else { "more than " };

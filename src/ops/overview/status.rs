@@ -10,8 +10,8 @@ use crate::env::{Env, files::Measured, real};
 use crate::error::Failure;
 use crate::git::{InterruptedCommand, Repository};
 use crate::model::{
-    AgentState, DecisionId, EventKind, IntoMap, LiveCheck, OpenQuestion, Outcome, Problem, RunActivity, RunEnd, RunId,
-    SessionStatus, Slug, Usage,
+    AgentState, Change, DecisionId, EventKind, IntoMap, IntoSet, LiveCheck, OpenQuestion, Outcome, Problem,
+    RunActivity, RunEnd, RunId, SessionStatus, Slug, Usage,
 };
 use crate::ops::decisions::withdrawn::Withdrawn;
 use crate::ops::ledger::contents as ledger;
@@ -85,6 +85,9 @@ pub(crate) struct Status {
     /// Files of the newest ended run's agents that differ from the checked-out commit.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) uncommitted: usize,
+    /// Agents of the newest ended run whose clones are gone, and whose work is on no branch.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) not_merged: BTreeSet<Slug>,
     /// Decisions that have landed on no branch, newest first, with the branch they were made for.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "ids")]
     pub(crate) unlanded: Vec<(DecisionId, Option<String>)>,
@@ -226,11 +229,16 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     };
     let today = last.as_ref().and_then(|last| used_today(env, &repository, &prefix, last));
     let uncommitted = last.as_ref().and_then(|last| uncommitted(&repository, &prefix, last)).unwrap_or_default();
+    let clones = clones::list(env, &repository, MOST_MEASURED);
+    let without_clones = last.as_ref().filter(|last| clones.iter().all(|clone| clone.run != last.run));
+    let not_merged = without_clones.and_then(|last| clones::unmerged_works(&repository, &last.run).ok());
+    let not_merged = not_merged.into_iter().flatten().map(|work| work.agent).into_set();
     let unlanded = ledger::unlanded(&repository, &prefix).unwrap_or_default();
     let engine_missing = Workspace::find(env, directory).ok().and_then(|workspace| engine_missing(env, &workspace));
     Ok(Status {
         today,
         uncommitted,
+        not_merged,
         unlanded: unlanded.into_iter().map(|one| (one.decision.id, one.branch)).collect(),
         engine_missing,
         repository: work_dir.display().to_string(),
@@ -250,7 +258,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         quotas_unknown,
         withdrawn,
         unmerged,
-        clones: clones::list(env, &repository, MOST_MEASURED),
+        clones,
         left_by_runs: left_by_runs(env, &repository, MOST_MEASURED),
         // The caller reports an error separately.
         begun: repository.begun().ok().flatten(),
@@ -264,6 +272,13 @@ fn uncommitted(repository: &Repository, prefix: &str, run: &RunSummary) -> Optio
     if run.lines == (0, 0) || run.undone {
         return Some(0);
     }
+    // What was done in a clone is not in the work tree, or was committed when it was merged.
+    let cloned: BTreeSet<Slug> =
+        clones::works(repository, &run.run).ok()?.into_iter().map(|work| work.agent).into_set();
+    let is_here = |change: &Change| {
+        let is_cloned = !change.by.is_empty() && change.by.iter().all(|agent| cloned.contains(agent));
+        change.class.is_of_agents() && !is_cloned
+    };
     let mut timeline = log::timeline(repository, prefix, Some(&run.run), &Choice::default()).ok()?;
     timeline.keep_last(LAST).ok()?;
     let mut paths = BTreeSet::new();
@@ -271,7 +286,7 @@ fn uncommitted(repository: &Repository, prefix: &str, run: &RunSummary) -> Optio
         let (_, Read::Entry(entry)) = entry.ok()? else { continue };
         if let Some(EventKind::RunCompleted(RunEnd { work, .. })) = entry.event().map(|event| event.kind) {
             let changed = work.into_iter().flat_map(|work| work.changed.unwrap_or_default());
-            paths.extend(changed.filter(|change| change.class.is_of_agents()).map(|change| change.path));
+            paths.extend(changed.filter(&is_here).map(|change| change.path));
         }
     }
     repository.count_uncommitted(&Vec::from_iter(paths)).ok()

@@ -218,7 +218,7 @@ fn work_dir(place: &Path) -> Option<PathBuf> {
 }
 
 /// A run's work that is on no branch: neither on the checked-out one nor on that of `squad merge`.
-fn unmerged_works(repository: &Repository, run: &RunId) -> Result<Vec<AgentWork>, Error> {
+pub(in crate::ops) fn unmerged_works(repository: &Repository, run: &RunId) -> Result<Vec<AgentWork>, Error> {
     let mut works = works(repository, run)?;
     let (Some(first), Some(head)) = (works.first(), repository.head()?.commit) else { return Ok(works) };
     let mut merges = Vec::new();
