@@ -16,8 +16,8 @@ const DECISIONS_SHARE: (usize, usize) = (2, 3);
 /// Skills, notes and knowledge each get at most this fraction of the space left by the charter. A team without them has all of it
 /// for its records.
 const KNOWLEDGE_SHARE: usize = 8;
-/// Tokens for records even after a long charter, so that a session always has the team's decisions.
-const LEAST_FOR_RECORDS: usize = 1_500;
+/// Tokens for records whatever else there is, so that a session always has the team's decisions.
+const LEAST_FOR_RECORDS: usize = 500;
 
 /// Token limits of a session, in total and for its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,16 +32,20 @@ pub(crate) struct Budget {
 
 fn total(tier: Tier) -> usize {
     match tier {
-        Tier::Direct | Tier::Lightweight => 4_000,
-        Tier::Standard => 8_000,
-        Tier::Full => 12_000,
+        Tier::Direct | Tier::Lightweight => 1_200,
+        Tier::Standard | Tier::Full => 1_800,
     }
 }
 
 impl Budget {
-    /// Bytes for prose about the project: a quarter of the tokens, at four bytes each.
+    /// Bytes for prose about the project: an eighth of the tokens, at four bytes each.
     pub(super) fn of_project(tier: Tier) -> usize {
-        total(tier)
+        total(tier) / 2
+    }
+
+    /// Bytes for the charter: what is left by project and roster of five eighths of the tokens.
+    pub(super) fn of_charter(tier: Tier, team: usize) -> usize {
+        (total(tier) * 4 * 5 / 8).saturating_sub(team)
     }
 
     /// `fixed`: size of charter, instructions, project and roster. `wanted`: sizes needed for all skills, notes and

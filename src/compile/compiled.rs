@@ -5,7 +5,7 @@ use super::coordinator_context::{CoordinatorContext, LARGEST};
 use super::fixed_parts::{ceremony_line, facilitated, has_text};
 use super::history::RankedNotes;
 use super::receipt::{Input, InputKind, Receipt, Totals, always, hash};
-use super::{Compiler, choice, knowledge, prompt, sections};
+use super::{Compiler, charter, choice, knowledge, prompt, sections};
 use crate::model::{Member, SessionSpec};
 
 /// A compiled session with the data for its receipt.
@@ -22,6 +22,7 @@ pub(super) enum ReceiptData<'a> {
 
 /// The selected parts of an agent's context, in the order of the prompt.
 pub(super) struct Selected<'a> {
+    pub(super) charter: charter::Selected,
     pub(super) project: sections::Selected<'a>,
     pub(super) skills: choice::Selected,
     pub(super) notes: choice::Selected,
@@ -40,7 +41,7 @@ impl Compiled<'_> {
         let mut inputs = Vec::new();
         let (budget, [skills, notes, knowledge, decisions, history]) = match &self.receipt_data {
             ReceiptData::Agent { member, past, budget, selected } => {
-                self.fixed_inputs(member, &selected.project, &mut inputs);
+                self.fixed_inputs(member, selected, &mut inputs);
                 self.compiler.skills.receipt(&selected.skills, budget.skills, &mut inputs);
                 self.compiler.notes.receipt(&selected.notes, budget.notes, &mut inputs);
                 let notes = self.compiler.sources.knowledge;
@@ -89,23 +90,24 @@ impl Compiled<'_> {
         }
     }
 
-    fn fixed_inputs(&self, member: &Member, project: &sections::Selected<'_>, inputs: &mut Vec<Input>) {
+    fn fixed_inputs(&self, member: &Member, selected: &Selected<'_>, inputs: &mut Vec<Input>) {
         let team = self.compiler.sources.team;
         let has_charter = has_text(team.charters.get(&member.slug));
         let charter = member.charter.clone().filter(|_| has_charter);
-        inputs.push(always(
+        let whole = always(
             charter.map_or_else(|| "squad".to_owned(), |file| format!("{file}:1")),
             InputKind::Charter,
             &self.spec.prompt,
             if has_charter { "the agent's own prompt" } else { "there is no charter; squad introduces the agent" },
-        ));
+        );
+        selected.charter.receipt(whole, inputs);
         inputs.push(always(
             "squad".to_owned(),
             InputKind::Instructions,
             prompt::TEAMWORK,
             "working rules for every agent",
         ));
-        project.receipt(inputs);
+        selected.project.receipt(inputs);
         let roster = &self.compiler.roster;
         inputs.push(always(member.source.to_string(), InputKind::Roster, roster, "the agents who can be given work"));
         for ceremony in facilitated(team, member) {

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use super::budget::{Budget, tokens};
 use super::choice::{Selected, Selection, choose};
 use super::receipt::{Input, InputKind, hash};
-use super::text::{cite, head};
+use super::text::{cite, head, one_line};
 use super::topic::{Hits, Topic};
 use crate::model::{ContextItem, Decision, DecisionId, DecisionState, IntoMap, IntoSet, Sort, plural, quote};
 
 /// How many of the newest decisions are candidates for every task.
 const RECENT: usize = 20;
-/// Most characters of a decision in a prompt, more if it is relevant; the file has the rest.
-const LENGTH: usize = 700;
-const RELEVANT_LENGTH: usize = 1_600;
+/// Most characters of a decision in a prompt, more if it is relevant; the file has the rest. The first pair with which all
+/// of the newest fit is taken, or else the last. 0: its title alone.
+const LENGTHS: [(usize, usize); 4] = [(700, 1_600), (300, 800), (140, 500), (0, 300)];
 
 /// The decisions of a team, ranked for a task.
 pub(super) struct Ranked<'a> {
@@ -39,10 +39,14 @@ impl Candidate<'_> {
         self.age < RECENT || self.relevance > 0
     }
 
-    fn render(&self) -> String {
-        let length = if self.relevance > 0 { RELEVANT_LENGTH } else { LENGTH };
-        let text = head(&self.decision.text, length);
-        format!("\nDecision {}:\n{}", cite(self.decision), quote(&format!("{}\n{text}", self.decision.title)))
+    fn render(&self, (newest, relevant): (usize, usize)) -> String {
+        let Decision { id, title, text, .. } = self.decision;
+        match if self.relevance > 0 { relevant } else { newest } {
+            0 => format!("\n- {} (`{}`)\n", one_line(title), one_line(id.as_str())),
+            length => {
+                format!("\nDecision {}:\n{}", cite(self.decision), quote(&format!("{title}\n{}", head(text, length))))
+            }
+        }
     }
 }
 
@@ -91,11 +95,7 @@ impl<'a> Ranked<'a> {
         if budget.decisions == 0 || self.candidates.is_empty() {
             return Selected::nothing(self.candidates.len());
         }
-        let frame = tokens(HEADING) + tokens(&left_out(self.candidates.len()));
-        let rendered: Vec<Option<String>> =
-            self.candidates.iter().map(|candidate| candidate.is_considered().then(|| candidate.render())).collect();
-        let sizes = rendered.iter().map(|text| text.as_deref().map(tokens));
-        let selections = choose(sizes, budget.decisions.saturating_sub(frame));
+        let (rendered, selections) = self.fitting(budget);
         let mut chosen: Vec<(&Candidate<'_>, String)> = self
             .candidates
             .iter()
@@ -118,17 +118,40 @@ impl<'a> Ranked<'a> {
         Selected { text, items: chosen.into_iter().map(item).collect(), selections }
     }
 
+    /// The texts of those that are considered, at the greatest length with which the newest fit, and the selection of each.
+    fn fitting(&self, budget: &Budget) -> (Vec<Option<String>>, Vec<Selection>) {
+        let frame = tokens(HEADING) + tokens(&left_out(self.candidates.len()));
+        let room = budget.decisions.saturating_sub(frame);
+        let at = |lengths: (usize, usize)| {
+            let render = |candidate: &Candidate<'_>| candidate.is_considered().then(|| candidate.render(lengths));
+            let texts: Vec<Option<String>> = self.candidates.iter().map(render).collect();
+            let selections = choose(texts.iter().map(|text| text.as_deref().map(tokens)), room);
+            (texts, selections)
+        };
+        let is_whole = |(_, selections): &(_, Vec<Selection>)| {
+            let is_told = |(candidate, selection): (&Candidate<'_>, &Selection)| {
+                candidate.age >= RECENT || *selection == Selection::Included
+            };
+            self.candidates.iter().zip(selections).all(is_told)
+        };
+        let [longer @ .., shortest] = LENGTHS;
+        longer.into_iter().map(at).find(is_whole).unwrap_or_else(|| at(shortest))
+    }
+
     pub(super) fn receipt(&self, selected: &Selected, budget: &Budget, inputs: &mut Vec<Input>) {
-        for (candidate, selection) in selected.included_first(&self.candidates) {
+        let (texts, _) = self.fitting(budget);
+        let texts: Vec<(&Candidate<'_>, Option<String>)> = self.candidates.iter().zip(texts).collect();
+        for ((candidate, text), selection) in selected.included_first(&texts) {
+            let text = text.clone().unwrap_or_else(|| candidate.render(LENGTHS[0]));
             inputs.push(input(
                 candidate.decision,
-                tokens(&candidate.render()),
+                tokens(&text),
                 selection == Selection::Included,
                 candidate.why(selection, budget),
             ));
         }
         for (decision, why) in &self.ended {
-            let size = tokens(&head(&decision.text, LENGTH));
+            let size = tokens(&head(&decision.text, LENGTHS[0].0));
             inputs.push(input(decision, size, false, why.clone()));
         }
     }

@@ -47,14 +47,14 @@ fn names_inbox(text: &str) -> bool {
 }
 
 /// Most bytes of the roster in an agent's prompt, so that a team of hundreds leaves space for the work.
-pub(super) const ROSTER_LENGTH: usize = 6_000;
+const ROSTER_LENGTH: usize = 900;
 
 /// The members that can be given work.
 pub(super) fn roster(team: &Team, limit: usize) -> String {
     roster_of(team.startable().map(|member| roster_line(member, "")), limit)
 }
 
-/// The roster with what each member owns if all of that fits, else without.
+/// The roster with what each member owns if all of that fits , else without.
 pub(super) fn roster_of_owners(team: &Team) -> String {
     let line = |member: &Member| roster_line(member, &owned(team, member, true));
     let full = roster_of(team.startable().map(line), usize::MAX);

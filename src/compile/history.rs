@@ -15,7 +15,7 @@ use crate::model::{ContextItem, Sort, Source, TeamNote, plural, quote};
 use crate::parse::learned;
 
 /// Most characters of a note in a prompt; the file has the rest.
-const LENGTH: usize = 1_200;
+const LENGTH: usize = 400;
 /// If not everything fits, project context may take this fraction of the space.
 const CONTEXT_SHARE: usize = 2;
 

@@ -18,6 +18,7 @@
 
 mod budget;
 mod candidates;
+mod charter;
 mod choice;
 mod compiled;
 mod coordinator;
@@ -173,8 +174,10 @@ impl<'a> Compiler<'a> {
     pub(crate) fn agent(&'a self, member: &'a Member, tier: Tier) -> Compiled<'a> {
         let Sources { team, settings, knowledge: offered, .. } = self.sources;
         let charter = team.charters.get(&member.slug);
-        let prompt = without_hidden(agent_prompt(member, charter));
         let project = sections::select(&sections::PROJECT, &team.context, Budget::of_project(tier));
+        let most = Budget::of_charter(tier, project.text.len() + self.roster.len());
+        let chartered = charter::select(agent_prompt(member, charter), member.charter.as_ref(), most);
+        let prompt = without_hidden(chartered.text.clone());
         let fixed = without_hidden(team_context(&project.text, &self.roster));
         let own = without_hidden(own_context(team, member));
         let fixed_size = tokens(&prompt) + tokens(&fixed) + tokens(&own);
@@ -218,7 +221,7 @@ impl<'a> Compiler<'a> {
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, &own);
-        let selected = Box::new(Selected { project, skills, notes, knowledge, decisions, history });
+        let selected = Box::new(Selected { charter: chartered, project, skills, notes, knowledge, decisions, history });
         Compiled { spec, compiler: self, receipt_data: ReceiptData::Agent { member, past, budget, selected } }
     }
 

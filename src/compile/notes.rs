@@ -1,7 +1,9 @@
 //! Splits a history into notes that can be understood alone.
 
+/// The deepest level of headings.
+const DEEPEST: usize = 6;
 /// Most bytes of a section that is kept whole.
-const MAX_SECTION: usize = 800;
+const MAX_SECTION: usize = 400;
 
 /// A short section, or a bullet or paragraph of a long one.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +22,27 @@ pub(super) struct Note<'a> {
 pub(super) fn notes(history: &str) -> Vec<Note<'_>> {
     let mut parser = NoteParser::default();
     let lines = lines(history);
-    let mut start = 0;
+    sections(&lines, DEEPEST).into_iter().for_each(|section| parser.section(history, section));
+    parser.notes
+}
+
+/// A text's sections, with those in them, each with its title.
+pub(super) fn sections_of(text: &str) -> Vec<(&str, &str)> {
+    /// A document's title, and its sections.
+    const LEVEL: usize = 2;
+    let lines = lines(text);
+    let section = |section: &[Line<'_>]| {
+        let (first, last) = section.first().zip(section.last())?;
+        let end = lines.get(last.number).map_or(text.len(), |next| next.start);
+        let title = text[first.start..].lines().next().and_then(heading).map_or("", |(_, title)| title);
+        Some((title, &text[first.start..end]))
+    };
+    sections(&lines, LEVEL).into_iter().filter_map(section).collect()
+}
+
+/// Splits lines at the headings outside of fences, down to a level.
+fn sections<'l, 'a>(lines: &'l [Line<'a>], deepest: usize) -> Vec<&'l [Line<'a>]> {
+    let (mut found, mut start) = (Vec::new(), 0);
     let mut fence: Option<&str> = None;
     for (index, line) in lines.iter().enumerate() {
         match fence {
@@ -28,15 +50,15 @@ pub(super) fn notes(history: &str) -> Vec<Note<'_>> {
             Some(_) => {}
             None => {
                 fence = fence_mark(line.text);
-                if heading(line.text).is_some() {
-                    parser.section(history, &lines[start..index]);
+                if index > start && heading(line.text).is_some_and(|(level, _)| level <= deepest) {
+                    found.push(&lines[start..index]);
                     start = index;
                 }
             }
         }
     }
-    parser.section(history, &lines[start..]);
-    parser.notes
+    found.push(&lines[start..]);
+    found
 }
 
 #[derive(Clone, Copy)]
@@ -153,7 +175,7 @@ fn fence_mark(line: &str) -> Option<&'static str> {
 fn heading(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('#');
     let level = line.len() - title.len();
-    ((1..=6).contains(&level) && title.starts_with([' ', '\t']))
+    ((1..=DEEPEST).contains(&level) && title.starts_with([' ', '\t']))
         .then(|| (level, title.trim().trim_end_matches('#').trim()))
 }
 

@@ -84,7 +84,7 @@ fn decisions_stay_within_their_budget_at_every_length() {
         for length in 1..=120 {
             let mut team = team();
             team.decisions = (0..60)
-                .map(|number| decision(&format!("d{number}"), &format!("login {}", "x".repeat(500 + length))))
+                .map(|number| decision(&format!("d{number}"), &format!("login {}", "x".repeat(150 + length))))
                 .collect();
             let (context, receipt) = told(&team, "login", tier);
             assert!(receipt.tokens.decisions <= receipt.budget.decisions, "{length}: {:?}", receipt.tokens);
@@ -96,11 +96,14 @@ fn decisions_stay_within_their_budget_at_every_length() {
     }
 }
 
+/// However long they are: the longer, the less is told of each.
 #[test]
 fn twenty_decisions_are_included_for_any_task() {
-    for (count, offered) in [(19, 19), (20, 20), (21, 20), (40, 20)] {
+    for (count, offered, words) in
+        [(19, 19, 1), (20, 20, 1), (21, 20, 1), (40, 20, 1), (20, 20, 100), (40, 20, 100), (40, 20, 2_000)]
+    {
         let mut team = team();
-        team.decisions = (0..count).map(|number| decision(&format!("d{number}"), "Short.")).collect();
+        team.decisions = (0..count).map(|number| decision(&format!("d{number}"), &"Short. ".repeat(words))).collect();
         let (context, receipt) = told(&team, "", Tier::Standard);
         let shown = receipt.inputs.iter().filter(|input| input.kind == InputKind::Decision && input.included).count();
         assert_eq!(shown, offered, "{count}");
@@ -108,6 +111,7 @@ fn twenty_decisions_are_included_for_any_task() {
         // The newest come first in the list, and they are the ones included.
         assert!(context.contains("Title d0") && context.contains(&format!("Title d{}", offered - 1)), "{count}");
         assert!(!context.contains(&format!("Title d{offered}\n")), "{count}");
+        assert!(words > 1 || context.contains("> Short."), "{count}: {context}");
     }
 }
 

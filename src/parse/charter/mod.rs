@@ -12,9 +12,8 @@ use matter::Matter;
 use model::ModelLines;
 pub(super) use model::model_name;
 
-/// A session of the standard tier has 8,000 tokens. A longer charter leaves only the minimum for the team's records. In
-/// bytes, at four per token.
-const LONG: usize = 32_000;
+/// In bytes. Of a longer charter, an agent is told less than half; see `compile`.
+const LONG: usize = 9_500;
 
 /// The field with an agent's former names, which old records use.
 pub(crate) const FORMERLY: &str = "formerly";
@@ -54,11 +53,10 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
                 .hint("say who the agent is, what it owns and where its work ends"),
         );
     } else if text.len() > LONG {
-        let message =
-            format!("the charter is about {} tokens long; all instructions of a session share 8000", text.len() / 4);
+        let message = format!("the charter has {} bytes; the agent is told the first 4,000 or so", text.len());
         problems.push(
             Problem::warning(files.at(path, 1), "charter-long", message)
-                .hint("it is part of every prompt of the agent; move knowledge to skills or history.md"),
+                .hint("what is at its end is only named to the agent; move knowledge to skills or history.md"),
         );
     }
     let (matter, body_at): (Matter, usize) = front_matter::of_file(files, path, &text, problems);
