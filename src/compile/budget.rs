@@ -13,9 +13,9 @@ pub(crate) fn tokens(text: &str) -> usize {
 /// The fraction for decisions of the space left by the charter; the rest is for history. The shares are fixed, so that
 /// a new decision never changes which part of its history an agent sees.
 const DECISIONS_SHARE: (usize, usize) = (2, 3);
-/// Skills, notes and knowledge each get at most this fraction of the space left by the charter. A team without them has all of it
-/// for its records.
-const KNOWLEDGE_SHARE: usize = 8;
+/// Skills, notes and knowledge get at most these fractions of the space left by the charter; knowledge the largest, for it
+/// is only of what the task is about. A team without them has all of it for its records.
+const KNOWLEDGE_SHARES: [usize; 3] = [8, 8, 3];
 /// Tokens for records whatever else there is, so that a session always has the team's decisions.
 const LEAST_FOR_RECORDS: usize = 500;
 
@@ -56,7 +56,9 @@ impl Budget {
             return Self { total, skills: 0, notes: 0, knowledge: 0, decisions: 0, history: 0 };
         }
         let room = total.saturating_sub(fixed).max(LEAST_FOR_RECORDS);
-        let [skills, notes, knowledge] = wanted.map(|wanted| wanted.min(room / KNOWLEDGE_SHARE));
+        let [of_skills, of_notes, of_knowledge] = KNOWLEDGE_SHARES.map(|share| room / share);
+        let [skills, notes, knowledge] = wanted;
+        let (skills, notes, knowledge) = (skills.min(of_skills), notes.min(of_notes), knowledge.min(of_knowledge));
         let room = room - skills - notes - knowledge;
         let decisions = room * DECISIONS_SHARE.0 / DECISIONS_SHARE.1;
         Self { total, skills, notes, knowledge, decisions, history: room - decisions }

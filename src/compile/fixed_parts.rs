@@ -47,7 +47,7 @@ fn names_inbox(text: &str) -> bool {
 }
 
 /// Most bytes of the roster in an agent's prompt, so that a team of hundreds leaves space for the work.
-const ROSTER_LENGTH: usize = 900;
+const ROSTER_LENGTH: usize = 1_600;
 
 /// The members that can be given work.
 pub(super) fn roster(team: &Team, limit: usize) -> String {

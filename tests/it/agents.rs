@@ -203,7 +203,7 @@ fn an_agent_has_a_page() {
         charter .squad/agents/ada/charter.md
         model   big-1, named by the charter
         tools   view
-        tokens  about 347 of 8000 at the standard tier: charter 20, skills and notes 0, decisions 80, history 65
+        tokens  about 347 of 1800 at the standard tier: charter 20, skills and notes 0, decisions 80, history 65
         hash    c14fc1cb13dc11d6
         runs    none yet
 
@@ -222,7 +222,7 @@ fn an_agent_has_a_page() {
         charter .squad/agents/bob/charter.md
         model   claude-sonnet-4.5, the tier's default
         tools   all
-        tokens  about 276 of 8000 at the standard tier: charter 13, skills and notes 0, decisions 80, history 0
+        tokens  about 276 of 1800 at the standard tier: charter 13, skills and notes 0, decisions 80, history 0
         hash    224c27e62104adf6
         runs    none yet
 
@@ -316,9 +316,9 @@ fn the_receipt_says_why() {
     let repo = with_records();
     expect![[r#"
         agent    ada, standard tier, big-1
-        tokens   about 347 of 8000: prompt 20, context 327
-                 decisions 80 of 5197
-                 history 65 of 2599
+        tokens   about 347 of 1800: prompt 20, context 327
+                 decisions 80 of 1064
+                 history 65 of 532
         session  c14fc1cb13dc11d6
         told     decisions aa7c08f2851713cc, history 1d878e4f50d3a42d, task 36d81d8ec2c3be74
 
@@ -343,7 +343,7 @@ fn the_receipt_says_why() {
     let light = repo.squad(&["agents", "show", "ada", "--receipt", "--tier", "lightweight", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&light.out).expect("JSON");
     let decision = value["inputs"].as_array().expect("a list").iter().find(|input| input["kind"] == "decision");
-    expect![[r#"{"source":".squad/decisions.md:8","kind":"decision","title":"Logins use passkeys","hash":"3a96c84ce132ba87","tokens":31,"in":false,"why":"this tier gets no decisions"}"#]].assert_eq(&decision.expect("a decision").to_string());
+    expect![[r#"{"source":".squad/decisions.md:8","kind":"decision","title":"Logins use passkeys","hash":"3a96c84ce132ba87","tokens":10,"in":false,"why":"this tier gets no decisions"}"#]].assert_eq(&decision.expect("a decision").to_string());
 }
 
 #[test]

@@ -155,3 +155,49 @@ fn a_call_for_an_agent_of_our_own_team_stays_small() {
     println!("{bytes} bytes");
     assert!(bytes <= LARGEST, "{bytes}");
 }
+
+/// A team that has grown: many members, long charters, records of months.
+fn grow(world: &World) {
+    let repo = &world.repo;
+    let line = "- What is said here is as long as such lines are, and there are many of them in a file.\n";
+    let roles: String = (0..14).map(|number| format!("| Agent{number} | Developer of part {number} |\n")).collect();
+    let about = format!("## Project Context\n\n{}\n## Labels\n\n{}", line.repeat(12), line.repeat(20));
+    repo.write(".squad/team.md", &format!("# Team\n\n## Members\n\n| Name | Role |\n|---|---|\n{roles}\n{about}"));
+    let section = |title: &str, lines: usize| format!("## {title}\n\n{}\n", line.repeat(lines));
+    let charter =
+        ["# Agent0\n\nYou are Agent0.\n\n".to_owned(), section("What I Own", 5), section("How I Work", 60)].concat();
+    let charter = [charter, section("Boundaries", 4), section("Voice", 9), section("Collaboration", 8)].concat();
+    repo.write(".squad/agents/agent0/charter.md", &charter);
+    let decisions: String = (0..60)
+        .map(|number| format!("### 2026-01-02: Endpoint rule {number}\n\n**By:** Agent1\n\n{}\n", line.repeat(8)))
+        .collect();
+    repo.write(".squad/decisions.md", &format!("# Decisions\n\n{decisions}"));
+    repo.write(".squad/agents/agent0/history.md", &format!("# History\n\n## Learnings\n\n{}", line.repeat(300)));
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=grown"]);
+}
+
+/// The call that such a team's agent makes first, in bytes, without the task.
+fn first_call(world: &World) -> usize {
+    grow(world);
+    let ended = world.run(&["orchestrate", "--json", "--agent", "agent0", "--permissions", "allow", "Add an endpoint"]);
+    let request = world.model.requests().into_iter().next().unwrap_or_else(|| panic!("a request: {ended}"));
+    let text = request.to_string();
+    assert!(text.contains("Boundaries") && text.contains("How I Work") && text.contains("Endpoint rule"), "{text}");
+    text.len()
+}
+
+/// On each of the three engines: charter, team and records are selected.
+#[test]
+fn a_call_for_an_agent_of_a_grown_team_stays_small() {
+    let copilot = World::new(|_| []);
+    let claude = crate::session_engines::world_of("", |_| []);
+    let mut codex = World::new(|_| []);
+    crate::codex::on_codex(&mut codex, &[], "gpt-6.1-sol");
+    for (engine, world) in [("copilot", copilot), ("claude", claude), ("codex", codex)] {
+        let bytes = first_call(&world);
+        println!("{engine}: {bytes} bytes");
+        // The task and the form of the request are in it.
+        assert!(bytes <= LARGEST + 1_000, "{engine}: {bytes}");
+    }
+}
