@@ -30,12 +30,68 @@ pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result
     }
 }
 
+/// What is at a path.
+pub(crate) enum Found {
+    File(File),
+    /// With its target.
+    Link(Vec<u8>),
+    Folder,
+    /// Such as a pipe.
+    Other,
+}
+
+/// Opens what is at a path below a folder. No link is followed, neither on the way nor at its end: whoever may write there
+/// can exchange files and links at any moment, also between a look and a read.
+///
+/// # Errors
+///
+/// There is nothing, also where something else takes the place of a folder on the way, or it cannot be opened.
+#[cfg(unix)]
+pub(crate) fn open_below(root: &Path, inner: &Path) -> io::Result<Found> {
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
+    use rustix::io::Errno;
+
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // The root itself may be below a link of the user's.
+    let mut folder = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let name = inner.file_name().ok_or(Errno::NOENT)?;
+    for part in inner.parent().into_iter().flatten() {
+        folder = openat(&folder, part, flags, Mode::empty()).map_err(|error| match error {
+            Errno::LOOP | Errno::NOTDIR => Errno::NOENT,
+            error => error,
+        })?;
+    }
+    Ok(match FileType::from_raw_mode(statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode) {
+        FileType::Symlink => Found::Link(readlinkat(&folder, name, Vec::new())?.into_bytes()),
+        FileType::Directory => Found::Folder,
+        FileType::RegularFile => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+            if file.metadata()?.is_file() { Found::File(file) } else { Found::Other }
+        }
+        _ => Found::Other,
+    })
+}
+
+#[cfg(not(unix))]
+pub(crate) fn open_below(root: &Path, inner: &Path) -> io::Result<Found> {
+    let path = root.join(inner);
+    let found = fs::symlink_metadata(&path)?;
+    Ok(match () {
+        () if found.is_symlink() => Found::Link(fs::read_link(&path)?.into_os_string().into_encoded_bytes()),
+        () if found.is_dir() => Found::Folder,
+        () if found.is_file() => Found::File(File::open(&path)?),
+        () => Found::Other,
+    })
+}
+
 /// A file's content, or its size if it has more than `most` bytes. It may grow while it is read.
 pub(crate) fn read_within(path: &Path, most: u64) -> io::Result<Result<Vec<u8>, u64>> {
     read(File::open(path)?, most)
 }
 
-fn read(file: File, most: u64) -> io::Result<Result<Vec<u8>, u64>> {
+/// As [`read_within`], of an open file.
+pub(crate) fn read(file: File, most: u64) -> io::Result<Result<Vec<u8>, u64>> {
     let size = file.metadata()?.len();
     if size > most {
         return Ok(Err(size));

@@ -44,6 +44,7 @@ mod discover;
 mod disk;
 mod error;
 mod exchange;
+mod filters;
 mod foreign;
 mod history;
 mod incoming;

@@ -121,6 +121,8 @@ impl Call {
             .envs(&environment.variables)
             .env("LC_ALL", "C")
             .env("GIT_TERMINAL_PROMPT", "0")
+            // A filter in Python loads no module of the work tree.
+            .env("PYTHONSAFEPATH", "1")
             // Asking for a password fails at once instead of waiting for one.
             .env("GIT_ASKPASS", "false")
             .env("SSH_ASKPASS_REQUIRE", "force")
@@ -132,6 +134,14 @@ impl Call {
         command.env("SSH_ASKPASS", "false");
         own_process_group(&mut command);
         command
+    }
+
+    /// As if that folder were the work tree.
+    pub(super) fn in_work_tree(mut self, git_dir: &Path, folder: &Path) -> Self {
+        if let Ok(command) = &mut self.command {
+            command.current_dir(folder).env("GIT_DIR", git_dir).env("GIT_WORK_TREE", folder);
+        }
+        self
     }
 
     pub(super) fn arguments<A: AsRef<OsStr>>(mut self, arguments: &[A]) -> Self {

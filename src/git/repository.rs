@@ -12,6 +12,7 @@ use super::{
     commit::Identity,
     discover,
     error::Error,
+    filters,
     object_store::ObjectStore,
     objects::Sharing,
     pack::PackFolder,
@@ -119,6 +120,8 @@ impl Repository {
 
     /// A clone of this repository's work tree, which need not be there yet.
     pub(crate) fn clone_at(&self, git_dir: &Path, work_dir: &Path) -> Self {
+        // Calls in the clone leave out some filters.
+        let _ = self.settings();
         Self { git_dir: git_dir.to_owned(), work_dir: Some(work_dir.to_owned()), is_clone: true, ..self.clone() }
     }
 
@@ -383,13 +386,25 @@ impl Repository {
         &self.environment
     }
 
+    /// The user's filters that are files of the work tree, or load some: in a clone they would be its agent's.
+    pub(super) fn filters_in_tree(&self) -> Vec<String> {
+        self.settings().map_or_else(Vec::new, |settings| filters::in_tree(settings.values("filter.")))
+    }
+
+    pub(super) fn is_clone(&self) -> bool {
+        self.is_clone
+    }
+
     /// A call of git in this work tree.
     pub(super) fn call(&self, arguments: &[&str]) -> Call {
         let place = self.work_dir.as_deref().unwrap_or(&self.git_dir);
-        let call = Call::new(&self.environment, place, arguments);
         if !self.is_clone {
-            return call;
+            return Call::new(&self.environment, place, arguments);
         }
+        // To ask here would be a call in the clone.
+        let known = self.settings.get().map_or_else(Vec::new, |known| filters::in_tree(known.values("filter.")));
+        let off: Vec<String> = known.iter().flat_map(|name| filters::off(name)).collect();
+        let call = Call::new(&self.environment, place, &[]).arguments(&off).arguments(arguments);
         let names = [("GIT_DIR", &*self.git_dir), ("GIT_WORK_TREE", place)];
         names.iter().fold(call, |call, (name, path)| call.variable(name, &path.to_string_lossy()))
     }

@@ -13,9 +13,9 @@ mod status;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    fs,
+    fs::{self, File},
     io::ErrorKind,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -24,21 +24,24 @@ use gix::{
     objs::{self, WriteTo, bstr::BString, tree::EntryMode},
 };
 use jiff::Timestamp;
+use tempfile::TempDir;
 
 use super::{
     commit::{self, Identity},
+    disk,
     error::Error,
-    mode::mode_of,
+    mode::{PROGRAM, make_executable, mode_of},
     object_store::ObjectStore,
     objects::{NewObjects, identify},
     pack::KeptPack,
+    program::Call,
     quarantine::Quarantine,
     references::{Durability, Target, read_head, read_shared},
     repository::Repository,
     rescue::{BATCH, Index, LARGEST, path_of},
 };
-use crate::env::files::read_within;
-use crate::model::{Change, Content, SkippedFile};
+use crate::env::files::{Found, open_below, read};
+use crate::model::{Change, Content, IntoSet, SkippedFile};
 use crate::program::git_dir_at;
 pub(crate) use files::FileStep;
 pub(super) use files::tree_entry;
@@ -75,8 +78,9 @@ enum Candidate {
     Missing,
     /// A regular file.
     File(fs::Metadata, Vec<u8>),
-    /// Whatever else git may add.
-    Other,
+    /// A link, with its target.
+    Link(Vec<u8>),
+    Folder,
     Omit(Omitted),
 }
 
@@ -85,7 +89,10 @@ enum Candidate {
 struct Selection {
     /// Files that are stored as they are, and those that are gone.
     plain: BTreeMap<Vec<u8>, Option<(EntryMode, Vec<u8>)>>,
-    by_git: Vec<Vec<u8>>,
+    /// Files and links that git converts, in copies.
+    copies: Option<Copies>,
+    /// Folders that git may take for repositories.
+    folders: Vec<Vec<u8>>,
     left_out: BTreeMap<String, Omitted>,
 }
 
@@ -205,7 +212,7 @@ impl Repository {
             status.remove_behind_links(root);
             status.add_hidden(&state.hidden, root);
         }
-        let Selection { plain, by_git, mut left_out } = self.select_paths(&status, &state, objection);
+        let Selection { plain, copies, folders, mut left_out } = self.select_paths(&status, &state, objection)?;
         let nested = status.nested.iter().map(|path| (path, self.head_within(path).unwrap_or_default()));
         // A submodule may not be checked out.
         let submodules = state.submodules.iter().filter_map(|path| Some((path, self.head_within(path)?)));
@@ -233,12 +240,14 @@ impl Repository {
             edits.insert(path, Some((mode, id)));
         }
         let mut added = None;
-        if !by_git.is_empty() {
+        if copies.is_some() || !folders.is_empty() {
             let quarantine = Quarantine::new(self)?;
-            let mut entries = add(self, &quarantine, (&status, &state.hidden), &by_git)?;
-            let (blobs, secrets) = check_blobs(&quarantine, objection)?;
+            let mut entries = add(self, &quarantine, (&status, &state.hidden), (copies.as_ref(), &folders))?;
+            let (mut blobs, secrets) = check_blobs(&quarantine, objection)?;
+            let wanted: BTreeSet<ObjectId> = entries.values().map(|(_, id)| *id).into_set();
+            blobs.retain(|blob| wanted.contains(blob));
             added = Some((quarantine, blobs));
-            for path in by_git {
+            for path in copies.into_iter().flat_map(|copies| copies.paths).chain(folders) {
                 let entry = entries.remove(&path);
                 match entry.and_then(|(_, id)| secrets.get(&id)) {
                     Some(omitted) => {
@@ -421,32 +430,45 @@ impl Repository {
         status: &Status,
         state: &RepositoryState,
         objection: &dyn Fn(&[u8]) -> Option<String>,
-    ) -> Selection {
+    ) -> Result<Selection, Error> {
         let mut selection = Selection::default();
-        let Some(root) = self.work_dir() else { return selection };
+        let Some(root) = self.work_dir() else { return Ok(selection) };
         let (mut conversions, mut size) = (Conversions::new(root, state, status), 0);
         for path in &status.changed {
-            let plain = match inspect(root, path, objection) {
+            let (bytes, metadata) = match inspect(root, path, objection) {
                 Candidate::Omit(omitted) => {
                     selection.left_out.insert(String::from_utf8_lossy(path).into_owned(), omitted);
                     continue;
                 }
-                Candidate::Missing => Some(None),
-                Candidate::File(metadata, bytes) => {
-                    size += bytes.len();
-                    let tracked = status.tracked.get(path).copied().flatten().map(|(mode, _)| mode);
-                    let is_plain =
-                        size <= BATCH && path_of(path).is_some_and(|path| !conversions.may_change(&path, &bytes));
-                    self.mode_of(&metadata, tracked).filter(|_| is_plain).map(|mode| Some((mode, bytes)))
+                Candidate::Missing => {
+                    selection.plain.insert(path.clone(), None);
+                    continue;
                 }
-                Candidate::Other => None,
+                Candidate::Folder => {
+                    selection.folders.push(path.clone());
+                    continue;
+                }
+                Candidate::Link(target) => (target, None),
+                Candidate::File(metadata, bytes) => (bytes, Some(metadata)),
             };
-            match plain {
-                Some(entry) => drop(selection.plain.insert(path.clone(), entry)),
-                None => selection.by_git.push(path.clone()),
+            size += bytes.len();
+            let tracked = status.tracked.get(path).copied().flatten().map(|(mode, _)| mode);
+            let mode = metadata
+                .as_ref()
+                .and_then(|metadata| self.mode_of(metadata, tracked))
+                .filter(|_| size <= BATCH && path_of(path).is_some_and(|path| !conversions.may_change(&path, &bytes)));
+            match mode {
+                Some(mode) => drop(selection.plain.insert(path.clone(), Some((mode, bytes)))),
+                None => {
+                    let copies = match &mut selection.copies {
+                        Some(copies) => copies,
+                        none => none.insert(Copies::new(root)?),
+                    };
+                    copies.add(path, &bytes, metadata.as_ref())?;
+                }
             }
         }
-        selection
+        Ok(selection)
     }
 
     /// The mode that git gives a regular file. `None`: only git knows, as where links are stored as files.
@@ -525,15 +547,16 @@ fn check_blobs(
     Ok((clean, secrets))
 }
 
-/// The entries `git add` makes of files; deleted files have none. An index of only these files and of hidden attributes is
+/// The entries `git add` makes of copies, and of folders. An index of only these files and of hidden attributes is
 /// enough and stays cheap in a large repository: line end conversion depends only on the index entry of the same file.
 fn add(
     repository: &Repository,
     quarantine: &Quarantine<'_>,
     (status, hidden): (&Status, &BTreeMap<Vec<u8>, Entry>),
-    paths: &[Vec<u8>],
+    (copies, folders): (Option<&Copies>, &[Vec<u8>]),
 ) -> Result<BTreeMap<Vec<u8>, (EntryMode, ObjectId)>, Error> {
-    let known = paths.iter().filter_map(|path| {
+    let paths = copies.iter().flat_map(|copies| &copies.paths).chain(folders);
+    let known = paths.filter_map(|path| {
         let (mode, id) = (*status.tracked.get(path)?)?;
         Some((path.as_slice(), mode, id))
     });
@@ -542,43 +565,110 @@ fn add(
     let attributes = hidden.iter().filter(|(path, _)| is_needed(path));
     let attributes = attributes.filter_map(|(path, entry)| entry.map(|(mode, id)| (path.as_slice(), mode, id)));
     let index = Index::of(repository, known.chain(attributes))?;
-    let input: Vec<u8> = paths.iter().flat_map(|path| [&path[..], b"\0"].concat()).collect();
     // Whether line ends survive a round trip does not matter here.
     let options = ["-c", "core.safecrlf=false", "update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-    quarantine.call(index.call(&options)).input(input).succeed()?;
-    index.entries()
+    let call = |call: Call, paths: &[Vec<u8>]| {
+        let input: Vec<u8> = paths.iter().flat_map(|path| [&path[..], b"\0"].concat()).collect();
+        quarantine.call(call).input(input).succeed()
+    };
+    if let Some(copies) = copies {
+        // A filter that is a file of the work tree is found nowhere else.
+        let is_elsewhere = repository.is_clone() || repository.filters_in_tree().is_empty();
+        let add = index.call(&options);
+        let add = if is_elsewhere { add.in_work_tree(repository.git_dir(), copies.folder.path()) } else { add };
+        call(add, &copies.paths)?;
+    }
+    if !folders.is_empty() {
+        call(index.call(&options), folders)?;
+    }
+    let mut entries = index.entries()?;
+    // What has become of a folder meanwhile is not looked at.
+    folders.iter().for_each(|path| {
+        entries.retain(|known, (mode, _)| known != path || mode.is_commit());
+    });
+    Ok(entries)
+}
+
+/// Copies of files and links, with the attributes that hold for them: what git itself opens, an agent may have put a link
+/// in the place of.
+struct Copies {
+    root: PathBuf,
+    folder: TempDir,
+    paths: Vec<Vec<u8>>,
+    /// The folders whose attributes are there.
+    known: BTreeSet<PathBuf>,
+}
+
+impl Copies {
+    fn new(root: &Path) -> Result<Self, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
+        Ok(Self { root: root.to_owned(), folder, paths: Vec::new(), known: BTreeSet::new() })
+    }
+
+    /// `metadata`: a file's; `None`: it is a link.
+    fn add(&mut self, path: &[u8], bytes: &[u8], metadata: Option<&fs::Metadata>) -> Result<(), Error> {
+        let Some(inner) = path_of(path) else { return Ok(()) };
+        let copy = self.folder.path().join(&inner);
+        let made = copy.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| match metadata {
+            None => disk::symlink(bytes, &copy),
+            Some(metadata) => {
+                fs::write(&copy, bytes)?;
+                match mode_of(metadata) {
+                    PROGRAM => make_executable(&File::open(&copy)?),
+                    _ => Ok(()),
+                }
+            }
+        });
+        made.map_err(Error::io("write to", &copy))?;
+        for folder in inner.ancestors().skip(1) {
+            let file = folder.join(".gitattributes");
+            if inner == file || !self.known.insert(folder.to_owned()) {
+                continue;
+            }
+            if let Ok(Found::File(attributes)) = open_below(&self.root, &file)
+                && let Ok(Ok(bytes)) = read(attributes, LARGEST)
+            {
+                let copy = self.folder.path().join(file);
+                fs::write(&copy, bytes).map_err(Error::io("write to", &copy))?;
+            }
+        }
+        self.paths.push(path.to_owned());
+        Ok(())
+    }
 }
 
 fn inspect(root: &Path, path: &[u8], objection: &dyn Fn(&[u8]) -> Option<String>) -> Candidate {
     let left_out =
         |why: String, fingerprint: &[u8]| Candidate::Omit(Omitted { why, fingerprint: blake3::hash(fingerprint) });
-    let Some(file) = path_of(path).map(|path| root.join(path)) else {
+    let unreadable = |cause: std::io::Error| left_out(format!("it cannot be read: {cause}"), b"");
+    let Some(inner) = path_of(path) else {
         return left_out("its name is not allowed in a work tree".to_owned(), b"");
     };
-    let metadata = match fs::symlink_metadata(&file) {
-        Ok(metadata) => metadata,
+    let (file, metadata) = match open_below(root, &inner) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Candidate::Missing,
-        Err(_) => return Candidate::Other,
+        Err(cause) => return unreadable(cause),
+        Ok(Found::Folder) => return Candidate::Folder,
+        Ok(Found::Other) => return left_out("it is not a file".to_owned(), b""),
+        Ok(Found::Link(target)) => {
+            return match objection(&target) {
+                Some(why) => left_out(why, &target),
+                None => Candidate::Link(target),
+            };
+        }
+        Ok(Found::File(file)) => match file.metadata() {
+            Ok(metadata) => (file, metadata),
+            Err(cause) => return unreadable(cause),
+        },
     };
-    let bytes = if metadata.is_symlink() {
-        fs::read_link(&file).map(|target| Some(target.as_os_str().as_encoded_bytes().to_owned()))
-    } else if metadata.is_dir() {
-        return Candidate::Other;
-    } else if !metadata.is_file() {
-        return left_out("it is not a file".to_owned(), b"");
-    } else {
-        read_within(&file, LARGEST).map(Result::ok)
-    };
-    match bytes {
-        Err(cause) => left_out(format!("it cannot be read: {cause}"), b""),
-        Ok(None) => {
+    match read(file, LARGEST) {
+        Err(cause) => unreadable(cause),
+        Ok(Err(_)) => {
             let fingerprint = format!("{} {:?}", metadata.len(), metadata.modified().ok());
             left_out(format!("it is larger than {} MiB", LARGEST >> 20), fingerprint.as_bytes())
         }
-        Ok(Some(bytes)) => match objection(&bytes) {
+        Ok(Ok(bytes)) => match objection(&bytes) {
             Some(why) => left_out(why, &bytes),
-            None if metadata.is_file() => Candidate::File(metadata, bytes),
-            None => Candidate::Other,
+            None => Candidate::File(metadata, bytes),
         },
     }
 }

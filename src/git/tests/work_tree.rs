@@ -479,3 +479,51 @@ proptest! {
         world.assert_sound();
     }
 }
+
+/// Somebody exchanges a file, or its folder, with a link while snapshots are taken: files that git converts, and others.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_is_read_through_a_link_that_takes_a_files_place() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+    let world = world();
+    // A filter that may be a file of the work tree is started there, and reads what is there.
+    world.git(&["config", "--remove-section", "filter.leak"]);
+    world.write(".gitattributes", "*.crlf text eol=crlf\n");
+    let outside = world.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    for name in ["plain.txt", "ends.crlf"] {
+        fs::write(outside.join(name), "SECRET OF OUTSIDE\r\n").unwrap();
+        world.write(name, "inside\r\n");
+        world.write(&format!("dir/{name}"), "inside\r\n");
+        std::os::unix::fs::symlink(outside.join(name), world.root().join(format!("{name}.link"))).unwrap();
+    }
+    std::os::unix::fs::symlink(&outside, world.root().join("dir.link")).unwrap();
+    let pairs = ["plain.txt", "ends.crlf", "dir"].map(|name| {
+        let place = world.root().join(name);
+        let link = world.root().join(format!("{name}.link"));
+        (place, link)
+    });
+    let repository = world.repository();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (place, link) in &pairs {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    renameat_with(CWD, place, CWD, link, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+        }
+        for number in 1..=40 {
+            let taken = repository.take_snapshot(("race", number), None, |_| None, &ada(), noon());
+            // What is being exchanged may be missed, or a folder in a file's place.
+            drop(taken);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let objects = world.git(&["cat-file", "--batch-all-objects", "--batch"]);
+    assert!(objects.contains("inside") && !objects.contains("SECRET OF OUTSIDE"));
+}
