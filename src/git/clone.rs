@@ -122,13 +122,28 @@ impl Repository {
         self.check_out(commit)
     }
 
-    /// Sets the clone's files to a commit, whatever else has become of them. Ignored files stay.
-    pub(crate) fn restore_clone(&self, commit: &str) -> Result<(), Error> {
+    /// Sets the clone's files to a commit, whatever else has become of them. Ignored files stay, and these paths.
+    pub(crate) fn restore_clone(&self, commit: &str, kept: &[String]) -> Result<(), Error> {
         self.check_out(commit)?;
+        let pattern = |path: &String| {
+            let special = |c: char| if "\\*?[ ".contains(c) { vec!['\\', c] } else { vec![c] };
+            format!("--exclude=/{}", path.chars().flat_map(special).collect::<String>())
+        };
+        let excludes: Vec<String> = kept.iter().map(pattern).collect();
         for command in [&["checkout-index", "--all", "--force", "--quiet"][..], &["clean", "-ffdq"]] {
-            self.call(command).timeout(CHECKOUT_TIMEOUT).succeed()?;
+            let of_clean: &[String] = if command[0] == "clean" { &excludes } else { &[] };
+            self.call(command).arguments(of_clean).timeout(CHECKOUT_TIMEOUT).succeed()?;
         }
         self.set_clone_head(commit)
+    }
+
+    /// Checks the clone's tracked files at or below a path out again.
+    pub(crate) fn restore_tracked(&self, path: &str) -> Result<(), Error> {
+        let tracked = self.call(&["ls-files", "-z", "--", path]).succeed()?.stdout;
+        if !tracked.is_empty() {
+            self.call(&["checkout-index", "--force", "--quiet", "-z", "--stdin"]).input(tracked).succeed()?;
+        }
+        Ok(())
     }
 
     /// Counts the clone's state as committed, to which it was just committed.

@@ -22,6 +22,7 @@ use super::{
     undo::UndoPlan,
     work_tree::FileStep,
 };
+use crate::env::files::is_folder;
 use crate::model::{ChangeKind, IntoSet};
 
 /// Work to merge.
@@ -287,8 +288,12 @@ impl Repository {
         for step in plan.steps.iter().filter(|step| step.old.is_none()) {
             let place = root.join(&step.path);
             let above = place.ancestors().skip(1).take_while(|above| *above != root);
-            let mut files = above.filter(|above| above.symlink_metadata().is_ok_and(|facts| !facts.is_dir()));
-            let kept = files.find_map(|file| kept_at(file, &removed)).or_else(|| kept_at(&place, &removed));
+            let files: Vec<&Path> = above.filter(|above| above.exists() && !is_folder(above)).collect();
+            let kept = match files.is_empty() {
+                true => kept_at(&place, &removed),
+                // What a link leads to is not there.
+                false => files.into_iter().find_map(|file| kept_at(file, &removed)),
+            };
             if let Some(kept) = kept {
                 return Ok(Some(format!("{} is there and not committed", relative(root, &kept))));
             }

@@ -274,6 +274,7 @@ fn links_are_merged_as_files_are_and_emptied_folders_go() {
         (to_file, "ln -sfn elsewhere sign", false),
         (to_folder, "true", true),
         (to_folder, "ln -sfn elsewhere sign; git add sign", false),
+        ("rm sign; mkdir sign; cp lib/a.md sign/a.md", "true", true),
         (emptied, "true", true),
         (emptied, "echo mine >docs/a/mine.md; git add docs", true),
         (emptied, "echo '*.log' >.git/info/exclude; echo mine >docs/a/mine.log", true),
@@ -947,4 +948,90 @@ fn nothing_is_brought_through_a_link_that_a_failed_set_up_left() {
     let resumed = repo.squad(&["orchestrate", "--resume", &run, "--permissions", "allow"]);
     assert_eq!(resumed.code, 1, "{resumed}");
     assert_eq!(fs::read_dir(&victim).expect("a folder").count(), 0);
+}
+
+/// git starts filters in the work tree: in a clone, a script there is its agent's, and runs nowhere but in its sandbox.
+#[cfg(unix)]
+#[test]
+fn a_users_filter_runs_no_code_of_an_agent() {
+    let mark = |repo: &TestRepo| repo.home().join("mark");
+    for (clean, name) in [("./clean.sh", "clean.sh"), ("sh clean.sh", "clean.sh"), ("python3 -m cleaner", "cleaner.py")]
+    {
+        let repo = repo();
+        repo.git(&["checkout", "-q", "notes.txt"]);
+        let place = mark(&repo).display().to_string();
+        let code = if name == "clean.sh" {
+            format!("#!/bin/sh\\ntouch {place}\\ncat\\n")
+        } else {
+            format!("import sys\\nopen('{place}', 'w')\\nsys.stdout.write(sys.stdin.read())\\n")
+        };
+        repo.write(".gitattributes", "*.up filter=up\n");
+        repo.write(
+            name,
+            if name == "clean.sh" { "#!/bin/sh\ncat\n" } else { "import sys\nsys.stdout.write(sys.stdin.read())\n" },
+        );
+        let make = std::process::Command::new("chmod").args(["+x", name]).current_dir(repo.root()).status();
+        assert!(make.expect("it runs").success());
+        repo.git(&["config", "filter.up.clean", clean]);
+        repo.git(&["add", ".gitattributes", name]);
+        repo.git(&["commit", "-qm", "filter"]);
+        let script = format!(
+            "[[turn]]\nagent = \"ada\"\nsteps = [{{ write = \"{name}\", text = \"{code}\" }}, {{ write = \"a.up\", text = \"a\\n\" }}, \
+             {{ run = \"echo b >b.up; chmod +x {name}\" }}, {{ say = \"Done.\" }}]\n"
+        );
+        let run = played(&repo, &script, "@ada does it");
+        assert!(!mark(&repo).exists(), "{clean}");
+        let commit = format!("refs/squad/runs/{run}/ada");
+        assert_eq!(repo.git(&["show", &format!("{commit}:a.up")]), "a\n");
+        assert!(repo.git(&["show", &format!("{commit}:{name}")]).contains("mark"), "{clean}");
+        repo.assert_sound();
+    }
+}
+
+/// Which files of an ignored folder are tracked, and what an earlier step did to them.
+#[test]
+fn what_is_brought_takes_back_no_others_work() {
+    let repo = repo();
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    repo.write(".gitignore", "deps/\n");
+    repo.write("deps/kept.txt", "old\n");
+    repo.write("deps/lib.txt", "library\n");
+    repo.git(&["add", "-f", ".gitignore", "deps/kept.txt"]);
+    repo.git(&["commit", "-qm", "deps"]);
+    repo.write("../home/config/squad/config.toml", "[isolation]\nbring = [\"deps\"]\n");
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"deps/kept.txt\", text = \"new\\n\" }, { say = \"Done.\" }]\n\
+                  [[turn]]\nagent = \"bob\"\nsteps = [{ run = \"cat deps/kept.txt deps/lib.txt; echo b >b.txt\" }, { say = \"Done.\" }]\n";
+    let run = played(&repo, script, "@ada changes it, then @bob goes on");
+    let log = repo.squad(&["log", &run, "--json"]);
+    assert!(log.out.contains("new\\nlibrary"), "{log}");
+    assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0);
+    assert_eq!(repo.read("deps/kept.txt"), "new\n");
+}
+
+/// Each clone would have the others' files in its snapshot.
+#[test]
+fn clones_do_not_lie_in_the_project() {
+    for folder in ["state", ".git/state"] {
+        let mut repo = repo();
+        let place = repo.root().join(folder).display().to_string();
+        repo.variables.insert("XDG_STATE_HOME".into(), place);
+        let output = repo.rehearse(SIDE_BY_SIDE, &["--permissions", "allow", "--isolation", "clone", "@ada builds it"]);
+        assert!(output.code == 3 && output.err.contains("set XDG_STATE_HOME"), "{output}");
+    }
+}
+
+/// A resumed run does not count work as done whose clone has gone before it was committed.
+#[test]
+fn work_whose_clone_is_gone_is_not_complete() {
+    let repo = repo();
+    let in_the_way = "refs/squad/runs/20260105-090000-000001_merged";
+    repo.git(&["update-ref", in_the_way, "HEAD"]);
+    let arguments = ["--permissions", "allow", "--isolation", "clone"];
+    let output = repo.rehearse(SIDE_BY_SIDE, &[&arguments[..], &["@ada builds it"]].concat());
+    assert_eq!(output.code, 1, "{output}");
+    repo.git(&["update-ref", "-d", in_the_way]);
+    fs::remove_dir_all(repo.home().join("state/squad/clones")).expect("they are there");
+    let resumed = repo.rehearse(SIDE_BY_SIDE, &[&arguments[..], &["--resume", "20260105"]].concat());
+    assert!(resumed.code == 1 && resumed.err.contains("its clone is gone; `git show"), "{resumed}");
+    repo.assert_sound();
 }

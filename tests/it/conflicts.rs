@@ -326,3 +326,27 @@ fn the_order_of_a_merge_is_the_plans_however_agents_end() {
     }
     assert_eq!(trees.len(), 1, "the same, whatever the order");
 }
+
+/// A repository of its own and a large file, which squad does not commit, are still in the clone after its conflict was given
+/// back and given up.
+#[cfg(unix)]
+#[test]
+fn what_no_commit_has_stays_in_a_clone_whose_conflict_is_given_back() {
+    for returns in [&[RESOLVES][..], &[LEAVES, LEAVES]] {
+        let repo = repo();
+        let more =
+            "{ run = \"git init -q sub; echo x >sub/x; mkdir 'a b'; head -c 34000000 /dev/zero >'a b/big[1].bin'\" }, ";
+        let (bobs, rest) = BOTH.rsplit_once("steps = [").expect("his steps");
+        let both = format!("{bobs}steps = [{more}{rest}");
+        let (output, _) = played(&repo, &[&[&*both], returns, &[THEN]].concat());
+        assert!(output.out.contains("big[1].bin stays in the clone of bob"), "{output}");
+        let status: serde_json::Value = serde_json::from_str(&repo.squad(&["status", "--json"]).out).expect("JSON");
+        let clones = status["clones"].as_array().expect("a list");
+        let bobs = clones.iter().find(|clone| clone["agent"] == "bob").expect("his clone");
+        let home = repo.home().display().to_string();
+        let folder = bobs["directory"].as_str().expect("a path").replacen("HOME", &home, 1);
+        for file in ["sub/x", "a b/big[1].bin"] {
+            assert!(std::path::Path::new(&folder).join(file).is_file(), "{returns:?}: {file}: {output}");
+        }
+    }
+}

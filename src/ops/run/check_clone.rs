@@ -38,7 +38,7 @@ impl<'a> CheckClone<'a> {
         let (git_dir, work_dir) = clone_folders(&place, name);
         let clone = project.repository.clone_at(&git_dir, &work_dir);
         let ready = place.join(READY);
-        if !clone.is_made() || clone.restore_clone(commit).is_err() {
+        if !clone.is_made() || clone.restore_clone(commit, &[]).is_err() {
             let _ = fs::remove_file(&ready);
             clone
                 .make_clone(&project.repository, commit, 1)
@@ -62,7 +62,7 @@ impl<'a> CheckClone<'a> {
 
     /// Checks a commit. `None`: it was cancelled.
     pub(super) async fn check(&self, commit: &str, cancel: Cancel) -> Result<Option<ProjectCheck>, String> {
-        self.clone.restore_clone(commit).map_err(|error| format!("its clone cannot be set to it: {error}"))?;
+        self.clone.restore_clone(commit, &[]).map_err(|error| format!("its clone cannot be set to it: {error}"))?;
         let whose = (self.env, self.project, self.run);
         own_commands::check(whose, &self.root, self.sandbox.as_ref(), cancel).await
     }

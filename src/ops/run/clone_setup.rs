@@ -53,7 +53,7 @@ pub(super) async fn prepare(
     mut cancel: Cancel,
 ) -> Result<(), String> {
     for path in &project.settings.isolation.bring {
-        bring(project, path, root).map_err(|why| format!("`{BRING}` cannot bring `{path}`: {why}"))?;
+        bring(project, path, (root, clone)).map_err(|why| format!("`{BRING}` cannot bring `{path}`: {why}"))?;
     }
     let arguments = &project.settings.isolation.setup;
     let Some(name) = arguments.first() else { return Ok(()) };
@@ -107,7 +107,7 @@ pub(super) async fn prepare(
 }
 
 /// Copies a file or folder that git ignores from the project. What is not there is not brought.
-fn bring(project: &Project, path: &str, root: &Path) -> Result<(), String> {
+fn bring(project: &Project, path: &str, (root, clone): (&Path, &Repository)) -> Result<(), String> {
     let inner = Path::new(path);
     if inner.as_os_str().is_empty() || !inner.components().all(|part| matches!(part, Component::Normal(_))) {
         return Err("it is no path below the project's folder".to_owned());
@@ -136,7 +136,9 @@ fn bring(project: &Project, path: &str, root: &Path) -> Result<(), String> {
         Ok(_) => fs::remove_file(&to),
         Err(_) => Ok(()),
     };
-    cleared.and_then(|()| copy(&from, &to)).map_err(|error| error.to_string())
+    cleared.and_then(|()| copy(&from, &to)).map_err(|error| error.to_string())?;
+    // Tracked files in an ignored folder are as others have committed them.
+    clone.restore_tracked(&in_repository).map_err(|error| error.to_string())
 }
 
 /// Copies as the system does it fastest: where the file system can, the copies share their blocks until one changes.

@@ -103,6 +103,8 @@ pub(in crate::ops) struct Clones {
     joined: Mutex<BTreeSet<Slug>>,
     /// What work is merged with, if that is not what the run has merged so far.
     onto: Mutex<Option<String>>,
+    /// Snapshots of an earlier process have been looked for.
+    is_looked_at: Mutex<bool>,
     /// Whose work could not be committed, and why.
     uncommitted: Mutex<BTreeMap<Slug, String>>,
 }
@@ -332,6 +334,12 @@ pub(super) fn require(env: &Env, project: &Project, plan: &Plan, cloned: &BTreeS
     if folder_of(env, &project.repository).is_none() {
         return Err(refused("squad has no folder for them".to_owned()).hint("set HOME, or XDG_STATE_HOME"));
     }
+    let within = [&*project.work_dir, project.repository.common_dir()].map(real);
+    let folder = folder_of(env, &project.repository).map(|folder| real(&folder)).unwrap_or_default();
+    if within.iter().any(|place| folder.starts_with(place)) {
+        let why = format!("{} is in the project, so each clone would have the others", folder.display());
+        return Err(refused(why).hint("set XDG_STATE_HOME to a folder elsewhere"));
+    }
     if let Some(reason) = project.repository.obstacle_to_clones() {
         return Err(refused(reason.to_owned()).hint("leave out `--isolation clone`: they work in the project then"));
     }
@@ -370,6 +378,7 @@ impl Clones {
             making: Arc::default(),
             joined: Mutex::default(),
             onto: Mutex::default(),
+            is_looked_at: Mutex::default(),
             uncommitted: Mutex::default(),
         }))
     }
@@ -534,7 +543,8 @@ impl Clones {
         let at = conflict.onto.clone();
         let clone = made.repository.clone();
         let threads = self.basis.env.threads;
-        let set = aside(threads, move || clone.restore_clone(&at).and_then(|()| clone.show(&both))).await?;
+        let kept = self.kept_in(agent, made, Some(&conflict.work)).await?;
+        let set = aside(threads, move || clone.restore_clone(&at, &kept).and_then(|()| clone.show(&both))).await?;
         set.map_err(failed)?;
         let base = made.repository.snapshot_at(&conflict.onto).map_err(failed)?;
         self.begin_again(agent, made, base).await?;
@@ -565,10 +575,24 @@ impl Clones {
 
     async fn close_conflict(&self, agent: &Slug, made: &mut Made) -> Result<(), String> {
         let Some(conflict) = self.conflict(agent) else { return Ok(()) };
-        let restored = made.repository.restore_clone(&conflict.work);
+        let kept = self.kept_in(agent, made, None).await?;
+        let restored = made.repository.restore_clone(&conflict.work, &kept);
         let base = restored.and_then(|()| made.repository.snapshot_at(&conflict.work));
         self.begin_again(agent, made, base.map_err(|error| error.to_string())?).await?;
         fs::remove_file(self.folder.join(agent.as_str()).join(CONFLICT)).map_err(|error| error.to_string())
+    }
+
+    /// What stays in a clone whose files are set to others: what no commit has. Names what has changed since a commit.
+    async fn kept_in(&self, agent: &Slug, made: &Made, since: Option<&str>) -> Result<Vec<String>, String> {
+        made.place.tree.snapshot().await.ok_or("no snapshot of the clone could be taken")?;
+        let Some(now) = made.place.tree.last() else { return Ok(Vec::new()) };
+        let was = since.map(|commit| made.repository.snapshot_at(commit)).transpose();
+        if was.map_err(|error| error.to_string())?.is_some_and(|was| !was.has_tree_of(&now)) {
+            let commit = now.commit();
+            let reason = format!("what has changed in the clone of {agent} since is set aside: `git show {commit}`");
+            self.basis.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+        }
+        Ok(now.left_out().into_iter().map(|left| left.path).collect())
     }
 
     fn conflict(&self, agent: &Slug) -> Option<OpenConflict> {
@@ -616,8 +640,9 @@ impl Clones {
             self.basis.reports.tell(None, EventKind::SessionError { session: String::new(), reason });
         }
         // Work that was handed on, also in a process that was killed.
-        let others = agents(&self.folder).into_iter().filter_map(|(agent, _)| Slug::fold(&agent));
-        let others: Vec<Slug> = others.filter(|agent| is_whole && !order.contains(agent)).collect();
+        let others = agents(&self.folder).into_iter().map(|(agent, _)| agent).chain(self.seen_once());
+        let others: BTreeSet<Slug> = others.filter_map(|agent| Slug::fold(&agent)).into_set();
+        let others: Vec<Slug> = others.into_iter().filter(|agent| is_whole && !order.contains(agent)).collect();
         let mut conflicting = Vec::new();
         for agent in order.iter().chain(&others) {
             let collected = self.collect_from(agent).await;
@@ -657,6 +682,32 @@ impl Clones {
         }
     }
 
+    /// The agents of whose clones there are snapshots, the first time that they are asked for.
+    fn seen_once(&self) -> Vec<String> {
+        if std::mem::replace(&mut *self.is_looked_at.lock(), true) {
+            return Vec::new();
+        }
+        let (repository, of_run) = (&self.basis.project.repository, format!("{REFS}{}.", self.basis.run));
+        let names = repository.references_below(REFS).unwrap_or_default();
+        let agent = |name: &String| Some(name.strip_prefix(&of_run)?.split_once('/')?.0.to_owned());
+        names.iter().filter_map(agent).collect()
+    }
+
+    /// Why the work of an agent is in no commit, whose clone is gone.
+    fn lost(&self, agent: &Slug) -> Option<String> {
+        let (repository, run) = (&self.basis.project.repository, &self.basis.run);
+        let has_work = works(repository, run).ok()?.iter().any(|work| work.agent == *agent);
+        let name = format!("{run}.{agent}");
+        let last = repository.last_snapshot(&name).ok().filter(|last| *last > 0 && !has_work)?;
+        let last = repository.reference(&format!("{REFS}{name}/{last}")).ok().flatten()?;
+        let start = repository.first_snapshot(run.as_str()).ok().flatten();
+        // Its clone began as the start, or as what was merged by then.
+        let began = merged(repository, run).unwrap_or_default().into_iter().chain(start);
+        let after = repository.snapshot_at(&last).ok()?;
+        let is_same = began.filter_map(|at| repository.snapshot_at(&at).ok()).any(|before| before.has_tree_of(&after));
+        (!is_same).then(|| format!("its clone is gone; `git show {last}` has what it had done"))
+    }
+
     /// `false`: it conflicts.
     async fn collect_from(&self, agent: &Slug) -> Result<bool, String> {
         let slot = self.slot(agent);
@@ -664,13 +715,15 @@ impl Clones {
         let (git_dir, work_dir) = self.folders(agent);
         let made = match &*slot {
             Some(made) => made,
-            // Of a process that was killed.
-            None if self.basis.project.repository.clone_at(&git_dir, &work_dir).is_made() => {
+            // Of a process that was killed. Where it was not ready, its agent has not begun.
+            None if self.basis.project.repository.clone_at(&git_dir, &work_dir).is_made()
+                && self.folder.join(agent.as_str()).join(READY).exists() =>
+            {
                 let made = slot.insert(self.open(agent).await?);
                 self.close_conflict(agent, made).await?;
                 made
             }
-            None => return Ok(true),
+            None => return self.lost(agent).map_or(Ok(true), Err),
         };
         made.place.tree.snapshot().await.ok_or("no snapshot of it could be taken")?;
         let Some(now) = made.place.tree.last() else { return Ok(true) };
