@@ -40,7 +40,7 @@ use super::{
     repository::Repository,
     rescue::{BATCH, Index, LARGEST, path_of},
 };
-use crate::env::files::{Found, open_below, read};
+use crate::env::files::{Found, is_folder, open_below, read};
 use crate::model::{Change, Content, IntoSet, SkippedFile};
 use crate::program::git_dir_at;
 pub(crate) use files::FileStep;
@@ -221,6 +221,13 @@ impl Repository {
             let nested = Omitted { why, fingerprint: blake3::hash(head.as_bytes()) };
             left_out.insert(String::from_utf8_lossy(path).into_owned(), nested);
         }
+        for path in state.submodules.iter() {
+            if let Some(files) = self.files_of_submodule(path) {
+                let why = "it is a submodule's folder, and not its repository".to_owned();
+                let omitted = Omitted { why, fingerprint: blake3::hash(files.as_bytes()) };
+                left_out.insert(String::from_utf8_lossy(path).into_owned(), omitted);
+            }
+        }
         let mut edits = std::mem::take(&mut status.staged);
         let mut objects = NewObjects::new(self.hash());
         let mut before = previous.map(|previous| store.finder(previous.tree));
@@ -261,6 +268,23 @@ impl Repository {
         Ok(Draft { head, committed, tree, objects, added, left_out, state })
     }
 
+    /// What lies in the folder of a submodule that is not checked out: git looks at none of it.
+    fn files_of_submodule(&self, path: &[u8]) -> Option<String> {
+        let folder = self.work_dir()?.join(path_of(path)?);
+        if git_dir_at(&folder).is_some() || !is_folder(&folder) {
+            return None;
+        }
+        let mut found: Vec<String> = fs::read_dir(folder)
+            .ok()?
+            .flatten()
+            .map(|entry| {
+                format!("{:?} {:?}", entry.file_name(), entry.metadata().and_then(|facts| facts.modified()).ok())
+            })
+            .collect();
+        found.sort();
+        (!found.is_empty()).then(|| found.join("\n"))
+    }
+
     /// Where the `HEAD` of a repository inside the work tree leads, as far as it can be read. `None`: there is none.
     fn head_within(&self, path: &[u8]) -> Option<String> {
         let git_dir = git_dir_at(&self.work_dir()?.join(path_of(path)?))?;
@@ -277,7 +301,9 @@ impl Repository {
     /// Whether the work tree holds what the checked-out commit has not, ignored files excepted.
     pub(crate) fn has_changes(&self) -> Result<bool, Error> {
         let (status, ()) = Status::of(self, &[], || ())?;
-        Ok(!status.staged.is_empty() || !status.changed.is_empty() || !status.nested.is_empty())
+        let (_, submodules) = Status::unlisted(self)?;
+        let has_more = submodules.iter().any(|path| self.files_of_submodule(path).is_some());
+        Ok(has_more || !status.staged.is_empty() || !status.changed.is_empty() || !status.nested.is_empty())
     }
 
     /// How many of these files differ from the checked-out commit, ignored ones excepted.

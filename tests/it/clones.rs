@@ -887,7 +887,31 @@ fn an_agent_whose_clone_is_not_ready_does_not_begin() {
             assert!(failed.contains("not ready") && failed.contains(reason), "{line}: {failed}");
         }
         assert!(!events.iter().any(|event| event["type"] == "tool.started"), "{line}");
+        let prepared = |agent: &str| {
+            let of_agent = events.iter().filter(|event| event["agent"] == agent);
+            of_agent.filter(|event| event["type"] == "clone.prepared").count()
+        };
+        assert!(prepared("ada") < 2 && prepared("bob") < 2, "{line}: once each: {events:#?}");
     }
+}
+
+/// A submodule is empty in a clone: what an agent puts there is named, and no `gc` takes it away.
+#[cfg(unix)]
+#[test]
+fn what_is_put_into_a_submodules_folder_is_named_and_stays() {
+    let repo = repo();
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},inner", "1".repeat(40))]);
+    repo.git(&["commit", "-qm", "a submodule"]);
+    fs::create_dir(repo.root().join("inner")).expect("a folder");
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"mkdir -p inner; echo fix >inner/fix.c\" }, { say = \"Done.\" }]\n";
+    let output = repo.rehearse(script, &["--permissions", "allow", "--isolation", "clone", "@ada fixes inner"]);
+    assert!(
+        output.err.contains("inner stays in the clone of ada and is in no commit: it is a submodule's"),
+        "{output}"
+    );
+    let tidied = repo.squad(&["gc"]);
+    assert!(tidied.err.contains("stays: it holds changes that are not committed"), "{tidied}");
 }
 
 /// A set-up that failed may have left a link where squad copies to, on the way that goes on.
