@@ -7,6 +7,9 @@ use crate::ops::run::changes::{FileDiff, RunDiff, diff};
 use crate::ui::Ui;
 use crate::view::{LineStyle, Text, counted};
 
+/// Lines that `squad watch` shows of changes. What is longer is read elsewhere.
+const MOST: usize = 1_000;
+
 /// Show what a run changed in the work tree
 ///
 /// Shows the newest run, or RUN, as a unified diff: what is no terminal gets exactly what `git apply` takes. On a
@@ -71,19 +74,21 @@ fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
 
 /// What an agent changed in a run, for who looks at it at work, or why there is nothing to show.
 pub(super) fn of_agent(env: &Env, directory: &Path, run: &RunId, agent: &Slug) -> Result<Vec<Text>, String> {
-    /// What is longer is read elsewhere.
-    const MOST: usize = 1_000;
     let diff = diff(env, directory, Some(run.as_str()), Some(agent.as_str())).map_err(|failure| failure.message)?;
+    beginning(&diff, agent)
+}
+
+fn beginning(diff: &RunDiff, agent: &Slug) -> Result<Vec<Text>, String> {
     let (run, had, so_far) = match diff.live {
-        true => (run.short(), " had", " at its last snapshot"),
-        false => (run.short(), "", ""),
+        true => (diff.run.short(), " had", " at its last snapshot"),
+        false => (diff.run.short(), "", ""),
     };
     if diff.files.is_empty() && diff.not_covered.is_empty() {
         return Err(format!("{agent}{had} changed nothing in run {run}{so_far}"));
     }
     let title = format!("what {agent}{had} changed in run {run}{so_far}; Esc goes back");
     let mut lines = vec![Text::default().with(LineStyle::Faint, &title)];
-    lines.extend(diff.files.iter().flat_map(|file| patch(file, widths(&diff))));
+    lines.extend(diff.files.iter().flat_map(|file| patch(file, widths(diff))));
     let more = lines.len().saturating_sub(MOST);
     if more > 0 {
         lines.truncate(MOST);
@@ -163,10 +168,13 @@ mod tests {
     use crate::model::RunId;
     use crate::ui::OutputOptions;
 
-    /// What an agent names a file or writes into it does nothing to a terminal, where only people read.
-    #[test]
-    fn a_terminal_gets_what_people_can_read() {
-        let file = |path: &str, patch: &str| FileDiff {
+    fn of(files: Vec<FileDiff>) -> RunDiff {
+        let run = RunId::new("20260301-090000-abcdef");
+        RunDiff { run, live: false, undone: false, left: Vec::new(), files, not_covered: Vec::new() }
+    }
+
+    fn file(path: &str, patch: &str) -> FileDiff {
+        FileDiff {
             path: path.to_owned(),
             class: ChangeClass::Yours,
             by: Vec::new(),
@@ -175,12 +183,36 @@ mod tests {
             removed: None,
             patch: patch.to_owned(),
             raw: patch.as_bytes().to_owned(),
-        };
+        }
+    }
+
+    /// The title, the file's line and two of git's stand before the lines of a change.
+    #[test]
+    fn a_watch_shows_the_beginning_of_long_changes_and_where_the_rest_is() {
+        let ada = Slug::fold("ada").expect("a name");
+        let rest = |more: &str| format!("  … {more}: squad diff abcdef ada");
+        for (lines, last) in [
+            (MOST - 4, format!("+line {}", MOST - 4)),
+            (MOST - 3, rest("1 more line")),
+            (5 * MOST, rest("4004 more lines")),
+        ] {
+            let text = (1..=lines).map(|line| format!("+line {line}\n")).collect::<String>();
+            let diff = of(vec![file("a", &format!("diff --git a/a b/a\n@@ -0,0 +1 @@\n{text}"))]);
+            let shown = beginning(&diff, &ada).expect("there are changes");
+            let shown: Vec<String> = shown.iter().map(Text::to_string).collect();
+            assert_eq!(shown.last(), Some(&last), "{lines}");
+            assert_eq!(shown.len(), MOST + usize::from(last.contains('…')), "{lines}");
+            assert_eq!(shown[0], "what ada changed in run abcdef; Esc goes back");
+        }
+        assert_eq!(beginning(&of(Vec::new()), &ada), Err("ada changed nothing in run abcdef".to_owned()));
+    }
+
+    /// What an agent names a file or writes into it does nothing to a terminal, where only people read.
+    #[test]
+    fn a_terminal_gets_what_people_can_read() {
         let red = "diff --git a/a b/a\n@@ -0,0 +1 @@\n+\u{1b}[31mred\u{1b}]0;x\u{7}\n";
         let image = "diff --git a/b b/b\nGIT binary patch\nliteral 2\nJc${No03gVL\n\n";
-        let files = vec![file("a\u{1b}c", red), file("b", image)];
-        let run = RunId::new("20260301-090000-abcdef");
-        let diff = RunDiff { run, live: false, undone: false, left: Vec::new(), files, not_covered: Vec::new() };
+        let diff = of(vec![file("a\u{1b}c", red), file("b", image)]);
         for out_is_terminal in [true, false] {
             let out = tempfile::NamedTempFile::new().expect("a file");
             let opened = Box::new(out.reopen().expect("it is there"));

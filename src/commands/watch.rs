@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -60,7 +61,9 @@ impl Args {
         let (ended, ui) = if is_live {
             let board = Mutex::new(Board::new(ui));
             let team = order.project.work_dir.file_name().unwrap_or_default().to_string_lossy();
-            let changes = Box::new(|run: &RunId, agent: &Slug| diff::of_agent(env, &directory, run, agent));
+            let (changes_env, changes_directory) = (env.clone(), directory.clone());
+            let changes =
+                Arc::new(move |run: &RunId, agent: &Slug| diff::of_agent(&changes_env, &changes_directory, run, agent));
             let live = Live::new(&board, printable_line(&team), env.clock.clone(), changes);
             let ended = watch::watch(env, &directory, order, &mut { live });
             (ended, board.into_inner().into_screen())

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 
+use super::Text;
 use super::keys::Key;
 use crate::model::{Event, Keeping, RunId, Slug};
 
@@ -18,6 +19,12 @@ const QUEUE: usize = 10_000;
 pub(crate) enum ViewInput {
     Event(Box<Event>),
     Key(Key),
+    /// What an agent changed in a run, or why there is nothing to show.
+    Changes {
+        run: RunId,
+        agent: Slug,
+        found: Result<Vec<Text>, String>,
+    },
     /// The terminal was resized.
     Resized,
     /// Suspend the program, as for Ctrl-Z.

@@ -159,6 +159,9 @@ fn keys(controls: &Controls, width: usize) -> String {
     match (&controls.notice, &controls.viewed) {
         (Some(notice), _) => return notice.clone(),
         (None, Some(Viewed::LinesOf(agent))) => return format!("viewing {agent}: Esc goes back"),
+        (None, Some(Viewed::ComingChanges { agent, .. })) => {
+            return format!("looking up the changes of {agent} …: Esc goes back");
+        }
         (None, Some(Viewed::ChangesOf(agent))) => return format!("viewing the changes of {agent}: Esc goes back"),
         (None, None) => {}
     }

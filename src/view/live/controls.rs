@@ -22,6 +22,11 @@ pub(super) struct Controls {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Viewed {
     LinesOf(Slug),
+    /// Not yet: they are being looked up.
+    ComingChanges {
+        run: RunId,
+        agent: Slug,
+    },
     ChangesOf(Slug),
 }
 

@@ -18,6 +18,7 @@ mod recent;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::keys::{KeyInput, Keys, RawMode, Waker, restore};
 use super::text::Text;
-use super::{LineStyle, Screen, ViewInput, ViewReceiver, WatchView, Watched};
+use super::{LineStyle, Screen, ViewInput, ViewReceiver, ViewSender, WatchView, Watched};
 use crate::env::Clock;
 use crate::model::{Event, RunId, Slug, plural};
 use crate::pool::Show;
@@ -40,12 +41,12 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Input that has arrived is shown together, up to this many items.
 const BATCH: usize = 500;
 
-/// What an agent changed in a run, or why there is nothing to show.
-pub(crate) type Changes<'s> = Box<dyn Fn(&RunId, &Slug) -> Result<Vec<Text>, String> + Send + 's>;
+/// Looks up what an agent changed in a run, or why there is nothing to show.
+pub(crate) type Changes = Arc<dyn Fn(&RunId, &Slug) -> Result<Vec<Text>, String> + Send + Sync>;
 
 pub(crate) struct Live<'s, S: Screen> {
     board: &'s Mutex<Board<S>>,
-    changes: Changes<'s>,
+    changes: Changes,
     team: String,
     lines: Watched<'s, Board<S>>,
     clock: Clock,
@@ -61,7 +62,7 @@ pub(crate) struct Live<'s, S: Screen> {
 }
 
 impl<'s, S: Screen> Live<'s, S> {
-    pub(crate) fn new(board: &'s Mutex<Board<S>>, team: String, clock: Clock, changes: Changes<'s>) -> Self {
+    pub(crate) fn new(board: &'s Mutex<Board<S>>, team: String, clock: Clock, changes: Changes) -> Self {
         let (agents, recent, controls) = Default::default();
         let lines = Watched::new(board, false);
         Self {
@@ -105,12 +106,13 @@ impl<'s, S: Screen> Live<'s, S> {
                 // The watch receives it unless it is ending.
                 Action::UserCommand(command) => drop(inputs.commands.send(command)),
                 Action::Inspect(agent) => self.inspect(&agent),
-                Action::ShowChanges { run, agent } => self.show_changes(&run, agent),
+                Action::ShowChanges { run, agent } => self.look_up_changes(run, agent, &inputs.sender),
                 Action::Find(text) => self.find(&text),
                 Action::Back => self.back(),
                 Action::ShowQuestion(question) => self.show_question(&question),
                 Action::End => inputs.end.notify_one(),
             },
+            ViewInput::Changes { run, agent, found } => self.show_changes(run, agent, found),
             ViewInput::Resized => self.board().clear(),
             ViewInput::Stop => self.stop(),
             ViewInput::Resumed => {
@@ -149,15 +151,40 @@ impl<'s, S: Screen> Live<'s, S> {
         self.write_now(&lines);
     }
 
+    /// On a thread of its own: the rows go on meanwhile.
+    fn look_up_changes(&mut self, run: RunId, agent: Slug, sender: &ViewSender) {
+        let coming = Some(Viewed::ComingChanges { run: run.clone(), agent: agent.clone() });
+        if self.controls.viewed == coming {
+            return;
+        }
+        self.controls.viewed = coming;
+        let (changes, sender) = (Arc::clone(&self.changes), sender.clone());
+        let look_up = move || {
+            let found = changes(&run, &agent);
+            sender.send(ViewInput::Changes { run, agent, found });
+        };
+        if let Err(error) = thread::Builder::new().name("changes".to_owned()).spawn(look_up) {
+            self.back();
+            self.controls.notice = Some(format!("cannot look up changes: {error}"));
+        }
+    }
+
     /// Above the block and not in a pager, which would hide the rows and what is asked.
-    fn show_changes(&mut self, run: &RunId, agent: Slug) {
-        match (self.changes)(run, &agent) {
+    fn show_changes(&mut self, run: RunId, agent: Slug, found: Result<Vec<Text>, String>) {
+        // Whoever has looked at something else since does not want them any more.
+        if self.controls.viewed != Some(Viewed::ComingChanges { run, agent: agent.clone() }) {
+            return;
+        }
+        match found {
             Ok(lines) => {
                 self.board().defer();
                 self.write_now(&lines);
                 self.controls.viewed = Some(Viewed::ChangesOf(agent));
             }
-            Err(why) => self.controls.notice = Some(why),
+            Err(why) => {
+                self.back();
+                self.controls.notice = Some(why);
+            }
         }
     }
 

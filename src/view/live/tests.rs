@@ -1,7 +1,10 @@
 //! Events and keys in, text out, without a terminal.
 
+use std::sync::Arc;
+
 use expect_test::{Expect, expect};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr;
 
@@ -9,13 +12,16 @@ use super::agents::Agents;
 use super::block as blocks;
 use super::controls::{Action, Controls, Dialog};
 use super::recent::Recent;
+use super::{Board, Live};
+use crate::env::{Clock, Streams};
 use crate::model::samples::every_kind;
 use crate::model::{
     ConnectionState, End, EntryId, Event, EventKind, Outcome, Plan, PlanKind, Position, Proposal, RunId, Slug, Tier,
     Usage,
 };
 use crate::pool::LiveSessions;
-use crate::view::channel::UserCommand;
+use crate::ui::{OutputOptions, Ui};
+use crate::view::channel::{UserCommand, ViewInput, ViewReceiver};
 use crate::view::every_kind_tests::{ESCAPES, commands, planted};
 use crate::view::keys::Key;
 use crate::view::region::Size;
@@ -469,6 +475,50 @@ fn changes_are_those_of_the_run_that_an_agent_works_in_or_worked_in_last() {
     assert_eq!(controls.press(Key::Char('D'), &agents), Action::Nothing);
     assert_eq!(controls.notice.as_deref(), Some("bob has not worked here yet; `squad diff` shows the newest run"));
     assert_eq!(Controls::default().press(Key::Char('D'), &Agents::default()), Action::Nothing, "nobody is there");
+}
+
+/// Shown × Esc in the meantime × nothing to show, and each time the rows go on while they are looked up.
+#[test]
+fn changes_are_looked_up_while_the_rows_go_on() {
+    for (found, key, expected, footer) in [
+        (Ok("+one"), None, "+one", Some("viewing the changes of ada: Esc goes back")),
+        (Ok("+one"), Some(Key::Escape), "", None),
+        (Err("nothing"), None, "", Some("nothing")),
+    ] {
+        let out = tempfile::NamedTempFile::new().expect("a file");
+        let streams = Streams { err: Box::new(out.reopen().expect("it is there")), ..Streams::silent() };
+        let board = Mutex::new(Board::new(Ui::new(streams, OutputOptions::default())));
+        let (ready, wait) = std::sync::mpsc::channel();
+        let wait = Mutex::new(wait);
+        let changes = move |_: &RunId, _: &Slug| {
+            wait.lock().recv().expect("the test goes on");
+            found.map(|line| vec![Text::default().plain(line)]).map_err(str::to_owned)
+        };
+        let (commands, end) = (tokio::sync::mpsc::unbounded_channel().0, Arc::default());
+        let inputs = ViewReceiver::channel(commands, end).1;
+        let mut live = Live::new(&board, "shop".to_owned(), Clock::System, Arc::new(changes));
+        live.agents = at_work();
+        let footer_of = |live: &Live<'_, Ui>| block(&live.agents, &live.controls, Timestamp::UNIX_EPOCH, WIDE).pop();
+        // The second one changes nothing: there is one answer.
+        for key in [Key::Char('D'), Key::Char('D')] {
+            live.handle(ViewInput::Key(key), &inputs);
+        }
+        live.handle(ViewInput::Event(Box::new(at(RUN, "ada", 6, tool("shell", "cargo doc")))), &inputs);
+        let shown = block(&live.agents, &live.controls, Timestamp::UNIX_EPOCH, WIDE).join("\n");
+        assert!(shown.contains("cargo doc"), "{shown}");
+        assert_eq!(footer_of(&live).as_deref(), Some("looking up the changes of ada …: Esc goes back"));
+        if let Some(key) = key {
+            live.handle(ViewInput::Key(key), &inputs);
+        }
+        ready.send(()).expect("they are looked up");
+        let changes = inputs.next(None).expect("they come");
+        live.handle(changes, &inputs);
+        assert!(inputs.next(Some(std::time::Duration::ZERO)).is_none(), "once");
+        let text = std::fs::read_to_string(out.path()).expect("text");
+        assert_eq!(text.lines().filter(|line| line.starts_with('+')).collect::<String>(), expected, "{text}");
+        let all = "Enter its text   ↑↓ agent   / find   D diff   m message   c cancel   a answer   ? keys   q quit";
+        assert_eq!(footer_of(&live).as_deref(), Some(footer.unwrap_or(all)));
+    }
 }
 
 #[test]
