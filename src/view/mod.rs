@@ -5,6 +5,9 @@
 mod ask;
 mod card;
 mod channel;
+#[cfg(all(feature = "bench", unix))]
+#[path = "../../tests/bench/costs.rs"]
+mod costs;
 mod dialog;
 #[cfg(test)]
 mod every_kind_tests;

@@ -38,6 +38,8 @@ impl Redacting {
 
 impl Show for Redacting {
     fn show(&mut self, event: &Event) {
+        #[cfg(all(feature = "bench", unix))]
+        let _cost = super::costs::Cost::of(event);
         let kind = self.clean(event);
         self.show.show(&Event { kind, ..event.clone() });
     }

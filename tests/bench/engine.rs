@@ -25,7 +25,7 @@ pub(crate) fn is_played() -> bool {
 
 pub(crate) fn bench() {
     println!("\n{:<48} {:>10} {:>10} {:>7}", "an engine", "squad", "floor", "ratio");
-    let world = World::new();
+    let world = World::new([Script::new("squad runs", ["say:Done."])]);
     world.first_byte();
     let Some(runtime) = runtime() else {
         return println!("the rest needs the CLI: .ci/install-real-parts installs it");
@@ -36,7 +36,7 @@ pub(crate) fn bench() {
 }
 
 /// As `.ci/install-real-parts` and a first run unpack it.
-fn runtime() -> Option<PathBuf> {
+pub(crate) fn runtime() -> Option<PathBuf> {
     if !copilot_cli::program().is_file() {
         return None;
     }
@@ -45,13 +45,13 @@ fn runtime() -> Option<PathBuf> {
     versions.flatten().map(|version| runtime(version.path())).find(|runtime| runtime.is_file())
 }
 
-struct World {
+pub(crate) struct World {
     folder: tempfile::TempDir,
     model: ModelServer,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new(scripts: [Script; 1]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let repo = folder.path().join("repo");
         fs::create_dir(&repo).expect("a folder");
@@ -63,23 +63,29 @@ impl World {
         (1..=8).for_each(|agent| roster.push_str(&format!("| Agent {agent} | Developer |\n")));
         fs::write(repo.join(".squad/team.md"), roster).expect("a file");
         run(&repo, "git", &["commit", "--quiet", "--all", "--message=team"]);
-        Self { folder, model: ModelServer::start([Script::new("squad runs", ["say:Done."])]) }
+        Self { folder, model: ModelServer::start(scripts) }
     }
 
     fn repo(&self) -> PathBuf {
         self.folder.path().join("repo")
     }
 
-    fn squad(&self, engine: &Path, agents: usize) -> Command {
-        let mut command = Command::new(SQUAD);
-        command.args(["orchestrate", "--json", "--permissions", "deny", "Look around"]).current_dir(self.repo());
+    fn quiet_squad(&self, engine: &Path, agents: usize) -> Command {
+        let mut command = self.squad(engine, &["--json", "--permissions", "deny", "Look around"]);
         command.args((1..=agents).map(|agent| format!("--agent=agent-{agent}")));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    pub(crate) fn squad(&self, engine: &Path, options: &[&str]) -> Command {
+        let mut command = Command::new(SQUAD);
+        command.arg("orchestrate").args(options).current_dir(self.repo());
         command.env("COPILOT_CLI_PATH", engine).env("HOME", self.folder.path()).env("COPILOT_OFFLINE", "true");
         command.env("COPILOT_PROVIDER_TYPE", "openai").env("COPILOT_PROVIDER_WIRE_API", "completions");
         command.env("COPILOT_PROVIDER_BASE_URL", self.model.url()).env("COPILOT_PROVIDER_API_KEY", "a-long-key");
         // What the sandbox costs is measured by itself.
         command.env("SQUAD_SANDBOX_LEVEL", "rules");
-        command.env("COPILOT_MODEL", "fake-1").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.env("COPILOT_MODEL", "fake-1");
         command
     }
 
@@ -90,7 +96,7 @@ impl World {
         let (mut squad, mut floor) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             squad.push(until_first_byte(&file, || {
-                self.squad(&engine, 1).env(FIRST_BYTE, &file).status().expect("squad runs");
+                self.quiet_squad(&engine, 1).env(FIRST_BYTE, &file).status().expect("squad runs");
             }));
             floor.push(until_first_byte(&file, || {
                 let mut child =
@@ -109,7 +115,7 @@ impl World {
         let (mut squad, mut bare) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             let start = Instant::now();
-            assert!(self.squad(runtime, 1).status().expect("squad runs").success(), "the run is completed");
+            assert!(self.quiet_squad(runtime, 1).status().expect("squad runs").success(), "the run is completed");
             squad.push(start.elapsed());
             let start = Instant::now();
             self.bare(runtime, round);
@@ -124,7 +130,7 @@ impl World {
             let (mut inside, mut outside) = (Vec::new(), Vec::new());
             for _ in 0..ROUNDS {
                 for (level, times) in [(level, &mut inside), ("rules", &mut outside)] {
-                    let mut squad = self.squad(runtime, 1);
+                    let mut squad = self.quiet_squad(runtime, 1);
                     squad.env("SQUAD_SANDBOX_LEVEL", level).env("SQUAD_SANDBOX_REQUIRE", "true");
                     let start = Instant::now();
                     if !squad.status().expect("squad runs").success() {
@@ -169,7 +175,7 @@ impl World {
     /// The most that squad itself has held, its engine's process not.
     fn memory(&self, runtime: &Path) {
         for agents in [1, 8] {
-            let mut squad = self.squad(runtime, agents).spawn().expect("squad runs");
+            let mut squad = self.quiet_squad(runtime, agents).spawn().expect("squad runs");
             let (mut most, mut own) = (0, 0);
             while squad.try_wait().expect("a child").is_none() {
                 let (peak, anonymous) = memory_of(squad.id());

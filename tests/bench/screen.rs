@@ -1,11 +1,16 @@
 //! What the screen costs: a frame, what is looked at most, and the rows of a run.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
+use crate::engine::{self, World};
+use crate::model_server::Script;
 use crate::terminal::Person;
 use crate::{ROUNDS, SQUAD, fill, median, print, run, stream, time};
 
@@ -15,6 +20,11 @@ const EIGHT: usize = 8;
 const EVENTS: usize = 50_000;
 const RUN: &str = "20260105-090000-0000b1";
 const RUNS: usize = 5;
+/// What each agent says and runs.
+const WORDS: &str = "I settle what the endpoint answers first, so that both can work from the same words. ";
+const COMMAND: &str = "git log --stat | git hash-object --stdin";
+/// Pieces in which a model says its words, 0.1 s apart.
+const PIECES: usize = 40;
 
 pub(crate) fn bench() {
     println!("\n{:<48} {:>10} {:>10} {:>7}", "the screen", "squad", "floor", "ratio");
@@ -133,7 +143,8 @@ fn events() -> String {
     stream
 }
 
-/// The processor's time of a run whose agents talk and call tools side by side, at a terminal and without output.
+/// The processor's time that a run's rows and lines take, of that of all its processes. Two runs differ by more than
+/// that, so it is counted where it is spent.
 fn rows() {
     let folder = repository();
     let repo = folder.path();
@@ -141,52 +152,79 @@ fn rows() {
     let mut script = String::new();
     for agent in 1..=EIGHT {
         roster.push_str(&format!("| Agent {agent} | Developer |\n"));
-        let step = "{ say = \"I settle what the endpoint answers first, so that both can work from the same words.\" }, \
-            { run = \"git log --stat | git hash-object --stdin\" }, { wait = \"150ms\" }, ";
+        let step = format!("{{ say = \"{WORDS}\" }}, {{ run = \"{COMMAND}\" }}, {{ wait = \"150ms\" }}, ");
         script.push_str(&format!("[[turn]]\nagent = \"agent-{agent}\"\nsteps = [{}]\n", step.repeat(40)));
     }
     fs::write(repo.join(".squad/team.md"), roster).expect("a file");
     run(repo, "git", &["commit", "--quiet", "--all", "--message=team"]);
     fs::write(repo.join(".git/script.toml"), script).expect("a file");
-    let (mut shown, mut quiet, mut all) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..RUNS {
-        let (own, others) = processor_time(repo, &[]);
-        shown.push(own);
-        all.push(own + others);
-        quiet.push(processor_time(repo, &["--quiet"]).0);
-    }
-    let (shown, quiet, all) = (median(shown), median(quiet), median(all));
-    print("squad's CPU for eight agents, to --quiet", shown, quiet);
-    print("  what rows and lines cost, to all of the run's", shown.saturating_sub(quiet), all);
+    rows_of("a rehearsal", || {
+        let mut command = Command::new(SQUAD);
+        command.args(["orchestrate", "--script", ".git/script.toml", "--permissions", "allow"]).current_dir(repo);
+        command
+    });
+    let Some(runtime) = engine::runtime() else {
+        return println!("the rest needs the CLI: .ci/install-real-parts installs it");
+    };
+    let call = json!({ "command": COMMAND, "description": "A count" });
+    let (call, words) = (format!("tool:bash {call}"), format!("stream:{PIECES} say:{}", WORDS.repeat(4)));
+    let steps = std::iter::repeat_n(call.as_str(), 10).chain([words.as_str()]);
+    let world = World::new([Script::new("squad runs", steps)]);
+    rows_of("the Copilot CLI", || world.squad(&runtime, &["--permissions", "allow"]));
 }
 
-/// Of a run itself, and of what it started.
-fn processor_time(repo: &Path, options: &[&str]) -> (Duration, Duration) {
+/// Prints what they cost in such a run of eight agents at a terminal.
+fn rows_of(engine: &str, squad: impl Fn() -> Command) {
+    let (mut shown, mut own, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        let times = processor_times(squad());
+        shown.push(times[0]);
+        own.push(times[1]);
+        all.push(times[1] + times[2]);
+    }
+    let shown = median(shown);
+    print(&format!("rows and lines of eight in {engine}, to all"), shown, median(all));
+    print("  the same, to squad's own", shown, median(own));
+}
+
+/// What is shown, a run's process, and those that it started.
+fn processor_times(mut command: Command) -> [Duration; 3] {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let costs = folder.path().join("costs");
     let mut person = Person::sits_down();
-    let mut command = Command::new(SQUAD);
-    command
-        .args(["orchestrate", "--script", ".git/script.toml", "--permissions", "allow", "--no-commit"])
-        .args(options);
-    command.args((1..=EIGHT).map(|agent| format!("--agent=agent-{agent}"))).arg("Look around").current_dir(repo);
-    command.env("TERM", "xterm");
+    command.args((1..=EIGHT).map(|agent| format!("--agent=agent-{agent}"))).args(["--no-commit", "Look around"]);
+    command.env("TERM", "xterm").env("BENCH_COSTS", &costs);
     let mut child = person.starts(command);
-    let times = loop {
+    let mut threads = BTreeMap::new();
+    let [own, others] = loop {
         person.reads();
+        threads.extend(times_of_view(&child));
         if let Some(times) = times_of_ended(&child) {
             break times;
         }
     };
     assert!(child.wait().expect("it ends").success(), "{}", person.screen);
-    times
+    let costs = fs::read_to_string(costs).expect("the run has ended").parse().expect("a number");
+    [Duration::from_nanos(costs) + threads.into_values().sum(), own, others]
+}
+
+/// Of the threads that draw, so far.
+fn times_of_view(child: &Child) -> impl Iterator<Item = (String, Duration)> {
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
+    threads.filter_map(|thread| {
+        let text = |file| fs::read_to_string(thread.path().join(file)).ok();
+        let name = text("comm").filter(|name| ["rows", "terminal"].contains(&name.trim()))?;
+        Some((name, Duration::from_nanos(text("schedstat")?.split(' ').next()?.parse().ok()?)))
+    })
 }
 
 /// `None`: it goes on.
-fn times_of_ended(child: &Child) -> Option<(Duration, Duration)> {
+fn times_of_ended(child: &Child) -> Option<[Duration; 2]> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("Linux says");
     let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
     // In hundredths of a second, in user mode and in the kernel.
     let time = |fields: &[&str]| {
         Duration::from_millis(10 * fields.iter().filter_map(|field| field.parse::<u64>().ok()).sum::<u64>())
     };
-    (fields[0] == "Z").then(|| (time(&fields[11..13]), time(&fields[13..15])))
+    (fields[0] == "Z").then(|| [time(&fields[11..13]), time(&fields[13..15])])
 }
