@@ -18,7 +18,7 @@ use super::keys::{KeyInput, Keys, RawMode};
 use super::progress::ticker;
 use super::region::{self, screen_size};
 use super::rows::Rows;
-use super::standard_stream::StandardStream;
+use super::standard_stream::{StandardStream, together};
 use super::text::{Painter, Text};
 use crate::model::{Event, Proposal, printable};
 use crate::pool::{Ask, Question};
@@ -33,7 +33,7 @@ const TOGETHER: Duration = Duration::from_millis(30);
 /// How often rows are redrawn when nothing happens.
 const TICK: Duration = Duration::from_millis(500);
 /// Shortest time between redraws that change only the rows.
-const FRAME: Duration = Duration::from_millis(50);
+const FRAME: Duration = Duration::from_millis(100);
 
 /// The terminal, shared by lines, rows and questions.
 #[derive(Clone)]
@@ -136,9 +136,14 @@ impl Terminal {
             let mut state = self.state.lock();
             state.rows.see(event);
             state.seen = Some((event.at, Instant::now()));
-            if self.is_animated && state.drawn.is_none_or(|drawn| drawn.elapsed() > FRAME) {
-                state.draw(self.painter);
-            }
+        }
+    }
+
+    /// Redraws the rows, unless that was done just now.
+    pub(super) fn refresh(&self) {
+        let mut state = self.state.lock();
+        if self.is_animated && state.drawn.is_none_or(|drawn| drawn.elapsed() > FRAME) {
+            state.draw(self.painter);
         }
     }
 
@@ -157,16 +162,19 @@ impl Terminal {
             return;
         }
         state.written = Some(Instant::now());
-        for waiting in std::mem::take(&mut state.waiting) {
-            match waiting {
-                Output::Text(line) => screen.text(&line),
-                Output::Answer(text) => screen.answer(&text),
-                Output::Card(lines) => screen.card(&lines),
+        // The rows make room for the lines and come back: the terminal gets all of it at once.
+        together(|| {
+            for waiting in std::mem::take(&mut state.waiting) {
+                match waiting {
+                    Output::Text(line) => screen.text(&line),
+                    Output::Answer(text) => screen.answer(&text),
+                    Output::Card(lines) => screen.card(&lines),
+                }
             }
-        }
-        if self.is_animated {
-            state.draw(self.painter);
-        }
+            if self.is_animated {
+                state.draw(self.painter);
+            }
+        });
     }
 
     /// Removes what is left of the rows.

@@ -136,8 +136,9 @@ impl<S: Screen> Show for Lines<S> {
             }
             _ => {}
         }
-        if !output.is_empty() {
-            self.write(output);
+        match output.is_empty() {
+            true => self.terminal.refresh(),
+            false => self.write(output),
         }
     }
 }

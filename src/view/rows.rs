@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use unicode_width::UnicodeWidthStr;
 
 use super::card::MAX_NAME;
 use super::region::Size;
@@ -300,7 +301,7 @@ impl Rows {
         let (first, rest) = self.rows.split_at(shown);
         let step = self.step.map(|(step, steps)| format!("Step {step} of {steps}"));
         let mut lines: Vec<Text> = step.iter().map(|step| Text::default().with(LineStyle::Strong, step)).collect();
-        let name = self.rows.iter().map(|row| Text::default().plain(&row.name()).width()).max();
+        let name = self.rows.iter().map(|row| row.name().width()).max();
         let name = name.unwrap_or_default().min(MAX_NAME);
         lines.extend(first.iter().map(|row| row.line(name, columns, now)));
         if !rest.is_empty() {

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PIECE: usize = 1024;
 
 /// Standard output or standard error, where that is a terminal.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum StandardStream {
     Out,
     Err,
@@ -23,6 +23,33 @@ pub(crate) enum StandardStream {
 /// Whether something goes on that must not end with the terminal.
 static OUTLIVES: AtomicBool = AtomicBool::new(false);
 static QUEUE: Queue = Queue { state: Mutex::new(State::new()), changed: Condvar::new() };
+
+/// What is held back to be written at once; `None`: nothing is.
+static HELD: Mutex<Option<Vec<(StandardStream, Vec<u8>)>>> = Mutex::new(None);
+
+/// Writes to the terminal at once what is written to it meanwhile.
+pub(super) fn together<R>(write: impl FnOnce() -> R) -> R {
+    let is_first = {
+        let mut held = HELD.lock();
+        let is_first = held.is_none();
+        held.get_or_insert_default();
+        is_first
+    };
+    let _held = is_first.then(|| Held);
+    write()
+}
+
+/// Ends also with a panic.
+struct Held;
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Locked until it is written: others write behind it.
+        let mut held = HELD.lock();
+        // A terminal that is gone shows nothing; the hang-up ends the program.
+        held.take().into_iter().flatten().for_each(|(terminal, bytes)| drop(terminal.write_now(&bytes)));
+    }
+}
 
 /// What waits to be written, by a thread that may be stuck for ever.
 struct Queue {
@@ -112,6 +139,14 @@ impl State {
 }
 
 impl StandardStream {
+    fn write_now(self, bytes: &[u8]) -> io::Result<()> {
+        match OUTLIVES.load(Ordering::Relaxed) {
+            true => QUEUE.push(self, bytes),
+            false => self.put(bytes)?,
+        }
+        Ok(())
+    }
+
     fn put(self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Out => {
@@ -125,11 +160,14 @@ impl StandardStream {
 
 impl Write for StandardStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match OUTLIVES.load(Ordering::Relaxed) {
-            true => QUEUE.push(*self, bytes),
-            false => self.put(bytes)?,
+        if let Some(held) = &mut *HELD.lock() {
+            match held.last_mut().filter(|(last, _)| *last == *self) {
+                Some((_, before)) => before.extend(bytes),
+                None => held.push((*self, bytes.to_vec())),
+            }
+            return Ok(bytes.len());
         }
-        Ok(bytes.len())
+        self.write_now(bytes).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
