@@ -121,7 +121,8 @@ impl Text {
         if columns > 0 { cut.plain(CUT) } else { cut }
     }
 
-    /// Lines of at most `columns`. A word that is longer, such as a path, stays whole.
+    /// Lines of at most `columns`. A word that is longer, such as a path, stays whole, and so does a command that a line
+    /// has room for: it is there to be copied.
     pub(crate) fn wrapped(&self, columns: usize) -> Vec<Self> {
         if self.is_verbatim {
             return vec![self.clone()];
@@ -129,7 +130,7 @@ impl Text {
         let hang = self.hang.min(columns / 2);
         let mut lines = vec![Self::default()];
         let mut column = 0;
-        let (words, rest) = self.words();
+        let (words, rest) = self.words(columns - hang);
         for (number, (gap, pieces)) in words.iter().enumerate() {
             let width: usize = pieces.iter().map(|(_, piece)| piece.width()).sum();
             let is_break = number > 0 && column + gap.len() + width > columns;
@@ -153,20 +154,25 @@ impl Text {
         lines
     }
 
-    /// The words, each with the space before it, and the space behind them. A word may change its style.
-    fn words(&self) -> (Vec<Word<'_>>, String) {
+    /// The words, each with the space before it, and the space behind them. A word may change its style. A command of at
+    /// most so many columns is a word: what is strong, or stands between backticks.
+    fn words(&self, columns: usize) -> (Vec<Word<'_>>, String) {
         let mut words: Vec<Word<'_>> = Vec::new();
         let mut gap = String::new();
         for (style, text) in &self.spans {
-            for (number, piece) in text.split(' ').enumerate() {
-                if number > 0 {
-                    gap.push(' ');
-                }
+            let is_command = *style == LineStyle::Strong && !text.starts_with(' ') && is_short(text, columns);
+            let mut rest = text.as_str();
+            loop {
+                let (piece, is_last) = next_piece(&mut rest, is_command, columns);
                 match words.last_mut().filter(|_| gap.is_empty()) {
                     _ if piece.is_empty() => {}
                     Some((_, pieces)) => pieces.push((*style, piece)),
                     None => words.push((std::mem::take(&mut gap), vec![(*style, piece)])),
                 }
+                if is_last {
+                    break;
+                }
+                gap.push(' ');
             }
         }
         (words, gap)
@@ -185,6 +191,27 @@ impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.spans.iter().try_for_each(|(_, text)| f.write_str(text))
     }
+}
+
+/// The width of a very long text would take its time.
+fn is_short(text: &str, columns: usize) -> bool {
+    text.len() <= 4 * columns && text.width() <= columns
+}
+
+/// Takes what stands before the next space that may be broken, and says whether nothing is behind it.
+fn next_piece<'t>(rest: &mut &'t str, is_command: bool, columns: usize) -> (&'t str, bool) {
+    let text = *rest;
+    let space = text.find(' ').unwrap_or(text.len());
+    let quoted = text[..space].find('`').and_then(|open| Some(open + 2 + text[open + 1..].find('`')?));
+    let end = match quoted {
+        _ if is_command => text.len(),
+        Some(close) if is_short(&text[..close], columns) => {
+            close + text[close..].find(' ').unwrap_or(text.len() - close)
+        }
+        _ => space,
+    };
+    *rest = text.get(end + 1..).unwrap_or_default();
+    (&text[..end], end == text.len())
 }
 
 /// Stands for what is cut off.
@@ -357,6 +384,27 @@ mod tests {
         for (first, second) in [("one two ", "three"), ("one two", " three")] {
             let line = Text::default().plain(first).with(LineStyle::Good, second);
             assert_eq!(shown(&line.wrapped(8)), ["one two", "three"]);
+        }
+    }
+
+    #[test]
+    fn a_command_moves_whole_where_there_is_room() {
+        let strong = Text::default().plain("type ").with(LineStyle::Strong, "squad log 602796");
+        for (line, columns, expected) in [
+            (Text::prose("run `git add -A`, then go on"), 12, &["run `git add", "  -A`, then", "  go on"][..]),
+            (Text::prose("run `git add -A`, then go on"), 16, &["run", "  `git add -A`,", "  then go on"]),
+            (Text::prose("run `git add -A`, then go on"), 24, &["run `git add -A`, then", "  go on"]),
+            (Text::prose("right now I run `git add -A` and go"), 24, &["right now I run", "  `git add -A` and go"]),
+            (Text::prose("an open ` is one and no more"), 16, &["an open ` is one", "  and no more"]),
+            (strong.clone(), 14, &["type squad log", "602796"]),
+            (strong, 20, &["type", "squad log 602796"]),
+            (
+                Text::default().plain("please type ").with(LineStyle::Strong, "squad log"),
+                20,
+                &["please type", "squad log"],
+            ),
+        ] {
+            assert_eq!(shown(&line.wrapped(columns)), expected, "{line}");
         }
     }
 
