@@ -99,13 +99,13 @@ mod watch;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use commands::{Arguments, Context};
 pub use env::{Clock, DamageLog, Env, Ids, Release, Streams};
 use error::{Failure, FailureKind};
-use model::{list, printable};
+use model::{list, nearest, printable};
 use ui::{OutputOptions, Ui};
 
 /// Runs the program and returns its exit code.
@@ -230,14 +230,67 @@ fn incomplete(error: &clap::Error) -> Option<Failure> {
         return None;
     };
     let usage = usage.to_string();
-    let usage = usage.trim_start_matches("Usage:").trim();
-    let command = usage.split(" [").next().and_then(|usage| usage.split(" <").next()).unwrap_or(usage);
-    let command = command.split(" -").next().unwrap_or(command);
+    let (command, usage) = command_of(&usage);
     (error.kind() == ErrorKind::MissingRequiredArgument).then(|| {
-        let lists = if missing.iter().any(|name| name == "<RUN>") { "; `squad log` lists runs" } else { "" };
+        let is_run = missing.iter().any(|name| name == "<RUN>");
+        let lists = if is_run { "; `squad log` lists runs" } else { "" };
+        let example = example(command).filter(|_| !is_run).unwrap_or_else(|| usage.to_owned());
         Failure::usage(format!("`{command}` needs {}", list(missing)))
-            .hint(format!("{usage}; `{command} --help` says more{lists}"))
+            .hint(format!("{example}; `{command} --help` says more{lists}"))
     })
+}
+
+/// The first example in the help of a command that says more than its name.
+fn example(command: &str) -> Option<String> {
+    let help = command_named(command)?.get_after_help()?.to_string();
+    let examples = help.split_once("Examples:\n")?.1.lines().map(|line| line.trim_start().split("  ").next());
+    examples.flatten().find(|example| example.len() > command.len() && example.starts_with(command)).map(str::to_owned)
+}
+
+/// `squad decisions add`
+fn command_named(name: &str) -> Option<clap::Command> {
+    name.split(' ').skip(1).try_fold(Arguments::command(), |all, name| all.find_subcommand(name).cloned())
+}
+
+/// `squad log` of its usage, which is returned as well.
+fn command_of(usage: &str) -> (&str, &str) {
+    let usage = usage.trim_start_matches("Usage:").trim();
+    let end = [" [", " <", " -"].iter().filter_map(|begin| usage.find(begin)).min();
+    (&usage[..end.unwrap_or(usage.len())], usage)
+}
+
+/// A call with a command, an option or a word that there is not, in words. `hint`: the way out, where it is known.
+fn unknown(error: &clap::Error, hint: Option<&str>) -> Option<Failure> {
+    let text = |kind| error.get(kind).map(ContextValue::to_string);
+    let usage = text(ContextKind::Usage)?;
+    let (command, _) = command_of(&usage);
+    let (message, found) = match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let word = text(ContextKind::InvalidArg)?;
+            let takes = if word.starts_with('-') { "has no" } else { "takes no" };
+            let near = text(ContextKind::SuggestedArg).map(|near| format!("did you mean `{near}`?"));
+            (format!("`{command}` {takes} `{word}`"), near)
+        }
+        ErrorKind::InvalidSubcommand => {
+            let word = text(ContextKind::InvalidSubcommand)?;
+            (format!("`{command}` has no command `{word}`"), similar_command(command, &word))
+        }
+        _ => return None,
+    };
+    let found = hint.map(str::to_owned).or(found);
+    Some(Failure::usage(message).hint(found.unwrap_or_else(|| format!("`{command} --help` says what there is"))))
+}
+
+/// A command that a word may have been meant for: one that is spelled much like it, or one of another command.
+fn similar_command(command: &str, word: &str) -> Option<String> {
+    /// Of 1.0 for equal names.
+    const LIKE: f64 = 0.6;
+    let all = command_named(command)?;
+    let names: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+    let near = nearest(word, LIKE, names.into_iter()).map(str::to_owned);
+    let below = all.get_subcommands().find(|other| other.find_subcommand(word).is_some());
+    let path = near.or_else(|| below.map(|other| format!("{} {word}", other.get_name())));
+    path.map(|path| format!("did you mean `{command} {path}`?"))
 }
 
 /// Help and version are answers; the rest are mistakes in the call.
@@ -249,7 +302,7 @@ fn misunderstood(mut ui: Ui, error: &clap::Error, hint: Option<&str>) -> u8 {
             failure.kind.exit_code()
         });
     }
-    if let Some(failure) = incomplete(error) {
+    if let Some(failure) = incomplete(error).or_else(|| unknown(error, hint)) {
         ui.failure(&failure);
     } else if ui.json() {
         let text = error.to_string();
@@ -259,9 +312,6 @@ fn misunderstood(mut ui: Ui, error: &clap::Error, hint: Option<&str>) -> u8 {
         ui.failure(&Failure::usage(message).hint(tip.unwrap_or("see --help")));
     } else {
         ui.say(error.to_string().trim_end());
-        if let Some(hint) = hint {
-            ui.hint(hint);
-        }
     }
     FailureKind::Usage.exit_code()
 }

@@ -70,7 +70,16 @@ fn show(ui: &mut Ui, landing: &HistoryLanding, dry_run: bool) {
         ));
     }
     if landing.histories.is_empty() {
-        return ui.say("There is nothing to land.");
+        match landing.recorded {
+            0 => {
+                ui.say("There is nothing to land: no learning is recorded.");
+                ui.hint("agents record what they learn while they work: squad orchestrate \"…\"");
+            }
+            _ if !landing.strangers.is_empty() => ui.say("There is nothing else to land."),
+            1 => ui.say("There is nothing to land: the one recorded learning has landed."),
+            count => ui.say(&format!("There is nothing to land: all {count} recorded learnings have landed.")),
+        }
+        return;
     }
     for history in &landing.histories {
         match dry_run {

@@ -120,9 +120,12 @@ impl Args {
         match installed {
             Installed::Already { folder, read } => {
                 ui.say(&format!("There is a team in {folder}/ already; nothing was changed."));
-                if let Some(read) = read {
-                    ui.say(&read.summary());
-                    ui.hint("`squad adopt --dry-run` shows how squad would take over the team of another tool");
+                match read {
+                    Some(read) => {
+                        ui.say(&read.summary());
+                        ui.hint("`squad adopt --dry-run` shows how squad would take over the team of another tool");
+                    }
+                    None => ui.hint("`squad agents` shows it, and `squad upgrade` brings its files up to date"),
                 }
             }
             Installed::Proposed(_) if self.dry_run => ui.say("Nothing was written: --dry-run."),

@@ -143,15 +143,19 @@ impl Rows {
     }
 }
 
-/// `shop, main at f8e0c9 · team .squad · 62 entries`
+/// `shop, main at f8e0c9 · 6 members · copilot · 62 ledger entries`
 fn headline(status: &Status) -> Text {
     let name = base_name(&status.repository);
     let branch = status.branch.as_deref().unwrap_or("detached HEAD");
     let commit = status.commit.as_deref().and_then(|commit| commit.get(..6));
     let commit = commit.map_or_else(|| ", no commit yet".to_owned(), |commit| format!(" at {commit}"));
-    let team = status.team.as_ref().map(|team| format!("; team {}", team.folder)).unwrap_or_default();
-    let entries = plural(status.ledger.entries, "ledger entry");
-    Text::default().with(LineStyle::Strong, name).plain(&format!(", {branch}{commit}{team}; {entries}"))
+    let team = status.team.iter().flat_map(|team| {
+        let place = team.folder.rsplit_once('/').map(|(place, _)| format!(" in {place}")).unwrap_or_default();
+        [Some(format!("{}{place}", plural(team.members, "member"))), status.engine.clone()]
+    });
+    let entries = team.flatten().chain([plural(status.ledger.entries, "ledger entry")]);
+    let entries = entries.map(|entry| format!(" · {entry}")).collect::<String>();
+    Text::default().with(LineStyle::Strong, name).plain(&format!(", {branch}{commit}{entries}"))
 }
 
 fn live_rows(page: &mut Rows, status: &Status, now: Timestamp) {

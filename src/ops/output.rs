@@ -15,6 +15,9 @@ pub(crate) fn write_file(
     check(&path, force)?;
     let unwritable = |cause: std::io::Error| Failure::failed(format!("cannot be written: {cause}")).at(path.display());
     let folder = path.parent().unwrap_or(&path);
+    if !folder.is_dir() {
+        return Err(Failure::failed("there is no folder for it").at(path.display()));
+    }
     // A link created there meanwhile is replaced, not followed.
     let mut builder = tempfile::Builder::new();
     // As any program makes a file: who may read it is the person's umask.

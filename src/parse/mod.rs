@@ -171,6 +171,12 @@ fn whole_team(files: &Files) -> (Team, Vec<Decision>, Vec<Problem>) {
     (team, decisions.knowledge, problems)
 }
 
+/// How many members the roster has.
+pub(crate) fn members(files: &Files) -> usize {
+    let text = files.text("team.md").map(line_feeds).unwrap_or_default();
+    roster::read(files, &Folders::new(files), &text, &mut Vec::new()).members.len()
+}
+
 /// Only the decisions, archived ones and notes of knowledge last: a file on the branch is in force wherever it is. Files
 /// with an unfinished merge are skipped.
 pub(crate) fn decisions(files: &Files) -> Vec<Decision> {

@@ -109,6 +109,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     repo.squad(&["decisions", "add", "Kept"]);
     expect![[r#"
         ✓ engine     rehearsal 0.1.0 is ready
+        ✓ ledger     1 entry, all readable
           governed   rehearsal: with `--permissions allow` each is allowed, but no file tool writes in `.git` and a few commands are refused; otherwise squad decides on each write and command
           sandbox    rules
           repository HEAD is detached, so no decision can land

@@ -144,7 +144,7 @@ fn a_sparse_checkout_still_has_a_team() {
     repo.write("src/a.txt", "a\n");
     repo.git(&["add", "-A"]);
     repo.git(&["commit", "--quiet", "--message=source"]);
-    assert!(repo.squad(&["status"]).out.contains("; team .squad; "));
+    assert!(repo.squad(&["status"]).out.contains(" · 5 members · copilot · "));
     repo.git(&["sparse-checkout", "set", "src"]);
     assert!(!repo.exists(".squad"));
     let output = repo.squad(&["status"]);
@@ -152,7 +152,7 @@ fn a_sparse_checkout_still_has_a_team() {
     assert!(output.out.contains("`git sparse-checkout add .squad`"), "{output}");
     assert!(repo.squad(&["status", "--json"]).out.contains(r#""team":null,"left_out":".squad""#));
     repo.git(&["sparse-checkout", "add", ".squad"]);
-    assert!(repo.squad(&["status"]).out.contains("; team .squad; "));
+    assert!(repo.squad(&["status"]).out.contains(" · 5 members · copilot · "));
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn learnings_land_in_one_commit_and_are_told_once() {
     for (agent, text) in [("bob", "The suite needs TZ=UTC."), ("ada", "Ports are even.")] {
         assert_eq!(prompt(&repo, agent).matches(text).count(), 1, "{agent}");
     }
-    assert_eq!(land(&repo), "There is nothing to land.\n");
+    assert_eq!(land(&repo), "There is nothing to land: all 3 recorded learnings have landed.\n");
     assert!(repo.squad(&["rescue", "list"]).out.contains("before history land"));
     repo.assert_sound();
 }
@@ -110,7 +110,7 @@ fn a_learning_lands_on_one_branch_only() {
     repo.git(&["switch", "-qc", "feature"]);
     land(&repo);
     repo.git(&["switch", "-q", "main"]);
-    assert_eq!(land(&repo), "There is nothing to land.\n");
+    assert_eq!(land(&repo), "There is nothing to land: all 3 recorded learnings have landed.\n");
     assert_eq!(prompt(&repo, "bob").matches("The suite needs TZ=UTC.").count(), 1, "the ledger tells it here");
     // What people made of it on its branch, or threw away, is not told again from the ledger.
     repo.git(&["switch", "-q", "feature"]);

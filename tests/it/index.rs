@@ -70,7 +70,7 @@ fn many_entries_are_told_the_same_with_an_index_and_without() {
     let repo = TestRepo::with_small_team();
     fill(&repo, 300, 9);
     let before = told(&repo);
-    assert!(before[0].contains("; 3000 ledger entries"), "{}", before[0]);
+    assert!(before[0].contains(" · 3000 ledger entries"), "{}", before[0]);
     assert_eq!(before[2].matches("\"run\"").count(), 300);
     assert!(before[3].contains(" 08:58 ") && before[3].matches(" work ").count() == 7, "{}", before[3]);
     assert!(before[4].contains("is ambiguous"), "{}", before[4]);

@@ -34,6 +34,7 @@ fn a_second_run_changes_nothing() {
     expect![[r#"
         --- stderr
         There is a team in .squad/ already; nothing was changed.
+        hint: `squad agents` shows it, and `squad upgrade` brings its files up to date
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["init"]).to_string());

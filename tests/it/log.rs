@@ -132,14 +132,14 @@ fn entries_of_a_newer_squad_are_shown_as_unknown() {
 fn status_says_what_is_going_on() {
     let repo = TestRepo::with_small_team();
     expect![[r#"
-        repo, main at 1bb374; team .squad; 0 ledger entries
+        repo, main at 1bb374 · 5 members · copilot · 0 ledger entries
         ! engine     copilot is not installed   squad engines
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["status"]).to_string());
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     expect![[r#"
-        {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":15,"unsynced":15},"engine_missing":"copilot","left_by_runs":{"bytes":0,"complete":true}}
+        {"repository":"REPO","branch":"main","team":{"folder":".squad","members":5},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":15,"unsynced":15},"engine":"copilot","engine_missing":"copilot","left_by_runs":{"bytes":0,"complete":true}}
         --- exit 0
     "#]].assert_eq(&repo.squad(&["status", "--json"]).to_string());
 }

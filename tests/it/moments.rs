@@ -101,12 +101,12 @@ impl Known {
 
     fn masked(&self, line: &str) -> String {
         let line = line.replace(&self.root, "REPO");
-        let line = match line.split_once(" ledger entries") {
+        let line = match line.split_once(" ledger") {
             // What is written in batches may not be there yet.
-            Some((head, rest)) => {
-                format!("{}N ledger entries{rest}", head.trim_end_matches(|c: char| c.is_ascii_digit()))
+            Some((head, rest)) if head.ends_with(|c: char| c.is_ascii_digit()) => {
+                format!("{}N ledger{rest}", head.trim_end_matches(|c: char| c.is_ascii_digit()))
             }
-            None => line,
+            _ => line,
         };
         // The day, above a log.
         if line.ends_with(" (UTC)") {

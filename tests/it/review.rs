@@ -350,7 +350,7 @@ fn branches_are_compared_before_they_meet() {
             eeee  Sessions time out after 5 minutes
             ffff  Sessions time out after 30 minutes
         --- stderr
-        2 decisions on 2 branches on top of main; 1 contradiction.
+        Read main and 2 other branches with 2 decisions of their own: 1 contradiction.
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["decisions", "radar"]).to_string());
@@ -370,7 +370,7 @@ fn branches_are_compared_before_they_meet() {
             eeee  Sessions time out after 5 minutes
             ffff  Sessions time out after 30 minutes
         --- stderr
-        1 decision on 1 branch on top of main; 1 contradiction.
+        Read main and 1 other branch with 1 decision of its own: 1 contradiction.
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["decisions", "radar"]).to_string());

@@ -17,8 +17,8 @@ fn a_plan_is_a_page() {
     "#]]
     .assert_eq(&repo.squad(&["route", "Fix the login password check"]).to_string());
     expect![[r#"
-        not sure: the coordinator would choose
-          squad orchestrate -a NAME "Make it better"   NAME is one of those in: squad agents
+        not sure: nothing names anyone's work, so the coordinator would choose from ada, bob and rex
+          squad orchestrate -a ada "Make it better"
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Make it better"]).to_string());

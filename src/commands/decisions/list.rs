@@ -1,7 +1,7 @@
 use clap::ValueEnum;
 
 use crate::commands::{Context, Ended, begin_with};
-use crate::model::{self, DecisionState, Problem, Slug, plural, printable};
+use crate::model::{self, DecisionId, DecisionState, Problem, Slug, plural, printable};
 use crate::ops::decisions::list::{self as decisions, ListedDecision};
 use crate::review::concerns;
 use crate::ui::{STRONG, Ui};
@@ -118,7 +118,13 @@ fn list(ui: &mut Ui, all: &[ListedDecision], is_partial: bool, example: &str) {
         let line = start.with(LineStyle::Strong, decision.id.short());
         let line = line.with(LineStyle::Faint, &format!("  {date:<10}")).plain("  ");
         let line = line.with(style, &format!("{word:<state_width$}")).plain(&format!("  {by:<by_width$}  ")).hanging();
-        ui.texts(&[line.plain(&decision.title)]);
+        let superseders: Vec<&str> = decision.superseded_by.iter().map(DecisionId::short).collect();
+        let place = match (&superseders[..], &decision.branches[..]) {
+            ([], []) => String::new(),
+            ([], branches) => format!("    on {}", model::list(branches)),
+            (superseders, _) => format!("    by {}", model::list(superseders)),
+        };
+        ui.texts(&[line.plain(&decision.title).with(LineStyle::Faint, &place)]);
     }
     if !all.is_empty() {
         let states = DecisionState::value_variants().iter().map(|state| {
@@ -150,6 +156,9 @@ fn show(ui: &mut Ui, decision: &ListedDecision) {
     let mut state = word(decision.state).0.to_owned();
     if !decision.superseded_by.is_empty() {
         state.push_str(&format!(" by {}", model::list(&decision.superseded_by)));
+    }
+    if !decision.branches.is_empty() {
+        state.push_str(&format!(", on {}", model::list(&decision.branches)));
     }
     let facts = [
         ("id", Some(decision.id.to_string())),

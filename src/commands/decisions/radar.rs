@@ -44,14 +44,17 @@ fn show(ui: &mut Ui, radar: &Radar) {
         let branches = if one == other { one.clone() } else { format!("{one} and {other}") };
         ui.texts(&contradiction(&between.conflict, &branches));
     }
-    let decisions = radar.branches.iter().map(|branch| branch.new.len()).sum();
-    ui.say(&format!(
-        "{} on {} on top of {}; {}.",
-        plural(decisions, "decision"),
-        if radar.branches.len() == 1 { "1 branch".to_owned() } else { format!("{} branches", radar.branches.len()) },
-        printable(&radar.base.name),
-        plural(radar.conflicts.len(), "contradiction"),
-    ));
+    let decisions = plural(radar.branches.iter().map(|branch| branch.new.len()).sum(), "decision");
+    let branches = match radar.branches.len() {
+        0 => "no other branch".to_owned(),
+        1 => format!("1 other branch with {decisions} of its own"),
+        count => format!("{count} other branches with {decisions} of their own"),
+    };
+    let contradictions = match radar.conflicts.len() {
+        0 => "no contradiction".to_owned(),
+        count => plural(count, "contradiction"),
+    };
+    ui.say(&format!("Read {} and {branches}: {contradictions}.", printable(&radar.base.name)));
 }
 
 /// What contradicts each other; `place`: where it was decided.

@@ -37,7 +37,7 @@ impl Args {
         };
         if self.dry_run {
             let shown = preview::preview(context.env, &project, &order)
-                .map(|preview| show(&mut context.ui, &preview, &order.message));
+                .map(|preview| show(&mut context.ui, &project.team, &preview, &order.message));
             return (context, shown);
         }
         if project.settings.sessions.standing && !order.fresh && order.resumed.is_none() {

@@ -2,7 +2,7 @@
 
 use crate::commands::route::page;
 use crate::commands::{Context, Ended, say_passed_hooks};
-use crate::model::{Forecast, Outcome, ToolChoice, list, printable};
+use crate::model::{Forecast, Outcome, Team, ToolChoice, list, printable};
 use crate::ops::Project;
 use crate::ops::run::orchestrate;
 use crate::ops::run::order::{Ended as RunEnded, Order};
@@ -97,12 +97,12 @@ fn refusals(count: u64) -> String {
 }
 
 /// Shows a dry run.
-pub(super) fn show(ui: &mut Ui, preview: &Preview, message: &str) -> u8 {
+pub(super) fn show(ui: &mut Ui, team: &Team, preview: &Preview, message: &str) -> u8 {
     if ui.json() {
         ui.value(preview);
         return 0;
     }
-    page::show(ui, &preview.plan, false, message);
+    page::show(ui, team, &preview.plan, false, message);
     if !preview.attachments.is_empty() {
         let paths = preview.attachments.iter().map(|attachment| &attachment.path);
         ui.data(&printable(&format!("\nAttached: {}", list(paths))));

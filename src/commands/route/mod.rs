@@ -114,7 +114,7 @@ impl Args {
         if ui.json() {
             ui.value(&Answer { plan: &plan, considered });
         } else {
-            page::show(ui, &plan, self.explain, &message);
+            page::show(ui, &project.team, &plan, self.explain, &message);
             page::show_considered(ui, &considered.unwrap_or_default());
         }
         Ok(0)

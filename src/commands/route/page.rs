@@ -1,6 +1,6 @@
 //! Prints a plan for people.
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, Sort, first_line, list, printable};
+use crate::model::{Evidence, Plan, PlanKind, Slug, Sort, Team, first_line, list, printable};
 use crate::route::Considered;
 use crate::ui::{FAINT, STRONG, Ui};
 use crate::view::{LineStyle, Text};
@@ -11,8 +11,8 @@ const CANDIDATES: usize = 3;
 
 /// Shows who would work and the words that decided it; with `explain` all evidence with its weight. `message`: for the
 /// command that names an agent.
-pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool, message: &str) {
-    let mut head = head(plan, message);
+pub(in crate::commands) fn show(ui: &mut Ui, team: &Team, plan: &Plan, explain: bool, message: &str) {
+    let mut head = head(team, plan, message);
     if explain {
         head.truncate(1);
     }
@@ -43,7 +43,7 @@ pub(super) fn show_considered(ui: &mut Ui, considered: &[Considered]) {
     table(ui, &rows.iter().collect::<Vec<_>>());
 }
 
-fn head(plan: &Plan, message: &str) -> Vec<Text> {
+fn head(team: &Team, plan: &Plan, message: &str) -> Vec<Text> {
     match plan.kind {
         PlanKind::Agents => {
             let who = Text::default().plain(&plan.summary(Slug::to_string));
@@ -59,13 +59,16 @@ fn head(plan: &Plan, message: &str) -> Vec<Text> {
         }
         PlanKind::Abstain => {
             let candidates = candidates(plan);
-            let from = if candidates.is_empty() { String::new() } else { format!(" from {}", candidates.join(", ")) };
-            let agent = candidates.first().map_or("NAME", String::as_str);
+            let all: Vec<&Slug> = team.startable().map(|member| &member.slug).collect();
+            let why = match candidates[..] {
+                [] => format!("nothing names anyone's work, so the coordinator would choose from {}", some_of(&all)),
+                [one] => format!("the coordinator would choose; a little speaks for {one}"),
+                _ => format!("the coordinator would choose from {}", list(&candidates)),
+            };
+            let agent = candidates.first().or(all.first()).map_or("NAME", |agent| agent.as_str());
             let command = format!("squad orchestrate -a {agent} {}", quoted(message));
-            let next = Text::unmarked().with(LineStyle::Strong, &command);
-            let names = if candidates.is_empty() { "   NAME is one of those in: squad agents" } else { "" };
             let line = Text::default().with(LineStyle::Warning, "not sure");
-            vec![line.plain(&format!(": the coordinator would choose{from}")), next.plain(names)]
+            vec![line.plain(&format!(": {why}")), Text::unmarked().with(LineStyle::Strong, &command)]
         }
     }
 }
@@ -87,14 +90,23 @@ fn reasons(plan: &Plan) -> String {
 }
 
 /// Those with the most evidence.
-fn candidates(plan: &Plan) -> Vec<String> {
+fn candidates(plan: &Plan) -> Vec<&Slug> {
     let mut agents: Vec<&Slug> = Vec::new();
-    for evidence in strongest(plan) {
+    // Who leads the team does so without a word for it.
+    for evidence in strongest(plan).into_iter().filter(|evidence| evidence.weight > 0.0) {
         if !agents.contains(&&evidence.agent) && evidence.agent != Slug::coordinator() {
             agents.push(&evidence.agent);
         }
     }
-    agents.into_iter().take(CANDIDATES).map(Slug::to_string).collect()
+    agents.truncate(CANDIDATES);
+    agents
+}
+
+/// `lead, backend, frontend and 3 more`
+fn some_of(agents: &[&Slug]) -> String {
+    let (first, rest) = agents.split_at(agents.len().min(CANDIDATES));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    format!("{}{more}", list(first))
 }
 
 /// The message as a shell takes it.

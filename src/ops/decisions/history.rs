@@ -25,6 +25,8 @@ pub(crate) struct HistoryLanding {
     pub(crate) strangers: BTreeMap<Slug, usize>,
     pub(crate) branch: String,
     pub(crate) commit: Option<String>,
+    /// How many learnings agents have recorded, landed or not, of all or of the one that is asked for.
+    pub(crate) recorded: usize,
     /// Every learning that this branch's files contain afterwards.
     #[serde(skip)]
     landed: Vec<EntryId>,
@@ -48,7 +50,8 @@ fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<(HistoryLan
         |path: &str| (path.starts_with(&agents) && path.ends_with("/history.md")).then(|| store::largest(path));
     let files: BTreeMap<String, Vec<u8>> =
         project.repository.files_at(&commit, &folder, is_history)?.into_iter().collect();
-    let mut landing = HistoryLanding { branch, ..HistoryLanding::default() };
+    let recorded = recorded(project, agent)?;
+    let mut landing = HistoryLanding { branch, recorded, ..HistoryLanding::default() };
     let (mut changes, mut waiting) = (Vec::new(), Vec::new());
     for (slug, entries) in waiting_learnings(project, agent)? {
         let Some(member) = project.team.member(&slug) else {
@@ -132,6 +135,13 @@ fn waiting_learnings(project: &Project, agent: Option<&str>) -> Result<BTreeMap<
         }
     }
     Ok(waiting)
+}
+
+fn recorded(project: &Project, agent: Option<&str>) -> Result<usize, Failure> {
+    let wanted = agent.and_then(Slug::fold);
+    let known = ledger::known_lessons(&project.repository, &project.ledger_prefix())?;
+    let is_wanted = |agent: &str| wanted.as_ref().is_none_or(|wanted| wanted.as_str() == agent);
+    Ok(known.iter().filter(|(agent, _)| is_wanted(agent)).count())
 }
 
 /// A member's history file, or the path for a new one.

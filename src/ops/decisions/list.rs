@@ -43,6 +43,9 @@ pub(crate) struct ListedDecision {
     pub(crate) supersedes: Option<DecisionId>,
     /// The decisions on the branch that replace it; after a merge of branches there can be several.
     pub(crate) superseded_by: Vec<DecisionId>,
+    /// Of one that is only elsewhere, the branches it has landed on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) branches: Vec<String>,
     pub(crate) text: String,
 }
 
@@ -102,7 +105,10 @@ pub(crate) fn records(project: &Project) -> Result<Vec<ListedDecision>, Failure>
         } else {
             DecisionState::Elsewhere
         };
-        all.push(with_state(decision, state));
+        let landed = logged.landed.iter().filter(|_| state == DecisionState::Elsewhere);
+        let branches: BTreeSet<String> =
+            landed.map(|landing| landing.branch.clone()).filter(|branch| !branch.is_empty()).into_set();
+        all.push(ListedDecision { branches: Vec::from_iter(branches), ..with_state(decision, state) });
     }
     // Decisions written by hand and not committed yet.
     for decision in project.decisions().iter().chain(project.knowledge()?) {
@@ -184,6 +190,7 @@ pub(super) fn with_state(decision: &Decision, state: DecisionState) -> ListedDec
         note: decision.note.clone(),
         supersedes: decision.supersedes.clone(),
         superseded_by: Vec::new(),
+        branches: Vec::new(),
         text: decision.text.clone(),
     }
 }

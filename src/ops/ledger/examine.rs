@@ -15,6 +15,8 @@ pub(in crate::ops) struct Examined {
     pub(in crate::ops) entries: usize,
     /// Written by a later squad.
     pub(in crate::ops) newer: usize,
+    /// Hashes of the runs' ids.
+    pub(in crate::ops) runs: HashSet<u64>,
     /// Hashes of folder paths: with many entries, the paths would take most of the memory.
     pub(in crate::ops) folders: HashSet<u64>,
     /// The path prefix of each team.
@@ -42,6 +44,7 @@ pub(in crate::ops) fn examine(repository: &Repository, snapshot: &Snapshot) -> R
         let damage = match read(bytes) {
             Ok((entry, kind)) => {
                 examined.entries += 1;
+                examined.runs.extend(entry.run.as_ref().map(|run| hasher.hash_one(run.as_str())));
                 if !entry.has_path(&file.path, team) && examined.misplaced.len() < MAX_MISPLACED {
                     let message = format!("entry {} belongs at {}", entry.id, entry.path(team));
                     examined.misplaced.push((file.path.clone(), message));

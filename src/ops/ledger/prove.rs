@@ -15,6 +15,7 @@ pub(crate) struct Proof {
     pub(crate) entries: usize,
     /// Written by a later squad.
     pub(crate) newer: usize,
+    pub(crate) runs: usize,
     pub(crate) folders: usize,
     pub(crate) commits: usize,
 }
@@ -47,8 +48,9 @@ pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Er
     for (path, message) in examined.misplaced {
         findings.add("entry-misplaced", &path, message, "it was not written by squad; it is kept and shown");
     }
-    let (entries, newer, folders) = (examined.entries, examined.newer, examined.folders.len());
-    let mut proof = Proof { entries, newer, folders, commits: 0 };
+    let (entries, newer) = (examined.entries, examined.newer);
+    let (runs, folders) = (examined.runs.len(), examined.folders.len());
+    let mut proof = Proof { entries, newer, runs, folders, commits: 0 };
     for team in examined.teams {
         activity.begin("comparing the index with the ledger");
         let Some(index) = Index::open(repository, &team)? else { continue };

@@ -136,21 +136,24 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
     well.extend(ready.into_iter().map(|state| ("engine", state)));
     let (level, found) = bounds(env, &project);
     problems.extend(found);
-    let proof = match proves {
+    let (proof, amount) = match proves {
         true => {
             let (proof, found) = prove::prove(&project.repository)?;
             problems.extend(found.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
-            Some(proof)
+            let amount = (proof.entries, proof.runs);
+            (Some(proof), amount)
         }
         false => {
-            if let Some(snapshot) = project.repository.ledger().snapshot()? {
-                examine(&project.repository, &snapshot)?;
-            }
-            None
+            let snapshot = project.repository.ledger().snapshot()?;
+            let examined = snapshot.map(|snapshot| examine(&project.repository, &snapshot)).transpose()?;
+            (None, examined.map(|examined| (examined.entries, examined.runs.len())).unwrap_or_default())
         }
     };
-    let damage = env.damage.take().into_iter().map(|damage| damage.problem());
-    problems.extend(damage.map(|problem| Finding { area: Area::Repository, problem }));
+    let damage: Vec<_> = env.damage.take().into_iter().map(|damage| damage.problem()).collect();
+    if damage.is_empty() && amount.0 > 0 {
+        well.push(("ledger", ledger(amount)));
+    }
+    problems.extend(damage.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
     Ok(Diagnosis { problems, well, governed, sandbox: level, proof })
 }
 
@@ -169,6 +172,12 @@ fn team(project: &Project) -> String {
     let routes = plural(project.team.rules.len(), "route");
     let decisions = plural(compile::in_force(project.decisions()).len(), "decision");
     format!("{members}, {routes}, {decisions} in force")
+}
+
+/// `254 entries of 31 runs, all readable`
+fn ledger((entries, runs): (usize, usize)) -> String {
+    let of_runs = if runs == 0 { String::new() } else { format!(" of {}", plural(runs, "run")) };
+    format!("{}{of_runs}, all readable", plural(entries, "entry"))
 }
 
 /// The state of the engines that can be used, where there is no team to look at.

@@ -24,7 +24,7 @@ use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::recall::Record;
 use crate::ops::run::resume;
 use crate::ops::run::watch::{WatchFiles, Watcher};
-use crate::ops::team::cache::Cache;
+use crate::ops::team::cache::{Cache, CachedTeam};
 use crate::ops::team::engines;
 use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
@@ -91,7 +91,10 @@ pub(crate) struct Status {
     /// Decisions that have landed on no branch, newest first, with the branch they were made for.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "ids")]
     pub(crate) unlanded: Vec<(DecisionId, Option<String>)>,
-    /// The team's engine, if its program is not installed.
+    /// The team's engine. Nothing is started, so its version is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine: Option<String>,
+    /// The same, if its program is not installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_missing: Option<String>,
     /// An unfinished merge in one of the team's files.
@@ -131,6 +134,7 @@ pub(crate) struct WatchStatus {
 pub(crate) struct TeamStatus {
     /// The team folder, relative to the repository's root.
     pub(crate) folder: String,
+    pub(crate) members: usize,
     /// Present if the team's files are of another release than this squad installs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<Due>,
@@ -217,8 +221,9 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let exports_stale = exported
         .and_then(|_| Workspace::find(env, directory).ok())
         .map_or(0, |workspace| hosts::stale_count(&workspace));
-    let read = |folder| Cache::new(env, &local).look_up(folder).problems().to_vec();
-    let mut problems = folder.as_ref().map(read).unwrap_or_default();
+    let cached = folder.as_ref().map(|folder| Cache::new(env, &local).look_up(folder));
+    let members = cached.as_ref().map(CachedTeam::members).unwrap_or_default();
+    let mut problems = cached.map(|cached| cached.problems().to_vec()).unwrap_or_default();
     problems.extend(team_settings(env, None).1);
     let unmerged = problems.into_iter().find(|problem| problem.code == parse::CONFLICT);
     let upgrade = folder.as_ref().and_then(|folder| manifest::due(&folder.path, Templates::newest(env)));
@@ -234,19 +239,28 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let not_merged = without_clones.and_then(|last| clones::unmerged_works(&repository, &last.run).ok());
     let not_merged = not_merged.into_iter().flatten().map(|work| work.agent).into_set();
     let unlanded = ledger::unlanded(&repository, &prefix).unwrap_or_default();
-    let engine_missing = Workspace::find(env, directory).ok().and_then(|workspace| engine_missing(env, &workspace));
+    let workspace = Workspace::find(env, directory).ok();
+    let settings = workspace.as_ref().map(|workspace| team_settings(env, Some(workspace)).0);
+    let engine = settings.as_ref().map(|settings| settings.engine.name.clone());
+    let is_there = workspace.as_ref().zip(settings).is_none_or(|(workspace, settings)| {
+        // Starts nothing.
+        let (root, names) = (workspace.repository.work_dir(), std::iter::once(settings.engine.name.clone()));
+        root.is_none_or(|root| engines::installed(env, root, &settings, names).next().is_some())
+    });
+    let engine_missing = engine.clone().filter(|_| !is_there);
     Ok(Status {
         today,
         uncommitted,
         not_merged,
         unlanded: unlanded.into_iter().map(|one| (one.decision.id, one.branch)).collect(),
+        engine,
         engine_missing,
         repository: work_dir.display().to_string(),
         branch: head.branch,
         commit: head.commit,
         last,
         has_remote: repository.has_remotes(),
-        team: team_folder.map(|folder| TeamStatus { folder, upgrade, exports_stale }),
+        team: team_folder.map(|folder| TeamStatus { folder, members, upgrade, exports_stale }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         left_out,
         watch,
@@ -290,15 +304,6 @@ fn uncommitted(repository: &Repository, prefix: &str, run: &RunSummary) -> Optio
         }
     }
     repository.count_uncommitted(&Vec::from_iter(paths)).ok()
-}
-
-/// The name of the team's engine, if its program is not there. Starts nothing.
-fn engine_missing(env: &Env, workspace: &Workspace) -> Option<String> {
-    let settings = team_settings(env, Some(workspace)).0;
-    let name = settings.engine.name.clone();
-    let names = std::iter::once(name.clone());
-    let is_there = engines::installed(env, workspace.repository.work_dir()?, &settings, names).next().is_some();
-    (!is_there).then_some(name)
 }
 
 /// What agents have used today, if engines have told anything; `last` is the newest run that has ended.

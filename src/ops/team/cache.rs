@@ -63,6 +63,7 @@ struct Index {
     key: String,
     /// The settings files.
     config: Files,
+    members: usize,
     /// Problems while reading, and unfinished merges; other problems are stored with the team.
     problems: Vec<Problem>,
 }
@@ -107,7 +108,8 @@ impl Cache {
         // A file that could not be read may become readable without a change of its metadata.
         let is_complete = !problems.iter().any(|problem| problem.severity == Severity::Error);
         let fingerprint = fingerprint.filter(|_| is_complete).and_then(|found| found.with_files(folder, &files));
-        let index = Index { fingerprint, key: key(&files), config: files.configuration(), problems };
+        let (key, config, members) = (key(&files), files.configuration(), parse::members(&files));
+        let index = Index { fingerprint, key, config, members, problems };
         if index.fingerprint.is_some() && self.cache_folder.write(&name, INDEX, &index) {
             self.cache_folder.prune(INDEX, MAX_INDEXES);
         }
@@ -187,6 +189,11 @@ impl CachedTeam {
 
     pub(in crate::ops) fn config(&self) -> &Files {
         &self.index.config
+    }
+
+    /// How many members the roster has.
+    pub(in crate::ops) fn members(&self) -> usize {
+        self.index.members
     }
 
     pub(in crate::ops) fn problems(&self) -> &[Problem] {

@@ -33,7 +33,7 @@ use crate::ops::run::saved_conversation::{SavedConversation, last_conversation};
 use crate::policy::Permissions;
 use crate::ui::{Consent, Ui};
 use crate::view::keys::RawMode;
-use crate::view::{Lines, View};
+use crate::view::{LineStyle, Lines, Screen, Text, View};
 
 /// How many characters of an earlier message are shown.
 const SHOWN: usize = 60;
@@ -103,7 +103,10 @@ fn begin<'a>(call: Args, context: &mut Context<'a>) -> Result<Repl<'a>, Failure>
     if !call.fresh {
         say_recalled(context, &project);
     }
-    context.ui.hint("each line is a message to the team; /help says more");
+    let name = project.work_dir.file_name().unwrap_or_default().to_string_lossy();
+    let members = plural(project.team.members.len(), "member");
+    let about = format!(", {members}, {}: each line is a message to the team; /help", project.settings.engine.name);
+    context.ui.text(&Text::prose("").with(LineStyle::Strong, &name).plain(&about));
     if let Some(run) = conversation.interrupted() {
         context.ui.hint(&format!("run {run} did not complete; /resume continues it"));
     }
