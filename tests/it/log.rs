@@ -338,7 +338,7 @@ fn a_run_is_written_as_a_page() {
     let refused = repo.squad(&["log", "000001", "--html", "src"]);
     assert!(refused.code == 2 && refused.err.contains("not a regular file"), "{refused}");
     let refused = repo.squad(&["log", "000001", "--html", "none/run.html"]);
-    assert!(refused.code == 1 && refused.err.contains("cannot be written"), "{refused}");
+    assert!(refused.code == 1 && refused.err.contains("there is no folder for it"), "{refused}");
     assert_eq!(repo.squad(&["log", "000001", "--html", "mine.html", "--force"]).code, 0);
     assert_eq!(repo.read("mine.html"), page);
     assert_eq!(repo.squad(&["log", "--html", "run.html"]).code, 2);
