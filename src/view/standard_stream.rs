@@ -24,8 +24,11 @@ pub(crate) enum StandardStream {
 static OUTLIVES: AtomicBool = AtomicBool::new(false);
 static QUEUE: Queue = Queue { state: Mutex::new(State::new()), changed: Condvar::new() };
 
+/// Bytes for a terminal.
+type Output = (StandardStream, Vec<u8>);
+
 /// What is held back to be written at once; `None`: nothing is.
-static HELD: Mutex<Option<Vec<(StandardStream, Vec<u8>)>>> = Mutex::new(None);
+static HELD: Mutex<Option<Vec<Output>>> = Mutex::new(None);
 
 /// Writes to the terminal at once what is written to it meanwhile.
 pub(super) fn together<R>(write: impl FnOnce() -> R) -> R {
@@ -58,7 +61,7 @@ struct Queue {
 }
 
 struct State {
-    waiting: VecDeque<(StandardStream, Vec<u8>)>,
+    waiting: VecDeque<Output>,
     is_writing: bool,
     has_writer: bool,
     /// Counts what was read.
