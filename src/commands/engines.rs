@@ -1,9 +1,10 @@
 use super::{Context, Ended};
 use crate::error::FailureKind;
-use crate::model::{list, printable};
+use crate::model::{list, plural, printable};
 use crate::ops::Workspace;
+use crate::ops::team::bisect::{Changed, Outcome, Tried};
 use crate::ops::team::engines::{self, Readiness, Report};
-use crate::ops::team::prove;
+use crate::ops::team::{bisect, prove};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 use crate::view::{LineStyle, Mark, Text};
 
@@ -16,9 +17,12 @@ use crate::view::{LineStyle, Mark, Text};
 /// With `--prove`, runs NAME's program against a model inside squad, in a throw-away home and repository, without a login: a
 /// minute in which it is asked to do what is refused, killed and resumed. What was seen is kept
 /// for this program, until it changes. Exits with 1 when it does not do all that squad relies on.
+///
+/// With `--bisect A..B`, tries releases of NAME's npm package in the same way, each in a temporary folder, and names those that
+/// changed an answer.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json\n  squad engines copilot --prove"
+    after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json\n  squad engines copilot --prove\n  squad engines copilot --bisect 1.0.43..1.0.102"
 )]
 pub(super) struct Args {
     /// Only this engine
@@ -26,12 +30,18 @@ pub(super) struct Args {
     /// Try its installed program: does it obey, and can it do what squad relies on?
     #[arg(long, requires = "name")]
     prove: bool,
+    /// Find the releases of its npm package, from A to B, that changed what `--prove` sees
+    #[arg(long, requires = "name", conflicts_with = "prove", value_name = "A..B")]
+    bisect: Option<bisect::Range>,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         if let (true, Some(name)) = (self.prove, &self.name) {
             return prove(context, name);
+        }
+        if let (Some(range), Some(name)) = (&self.bisect, &self.name) {
+            return bisect(context, name, range);
         }
         let reports = engines::check(context.env, &context.directory, self.name.as_deref())?;
         // Without a team there is only the user's own configuration.
@@ -78,6 +88,63 @@ fn prove(context: &mut Context<'_>, name: &str) -> Ended {
         ui.say(&format!("{name} keeps {passed} of {}, in the sandbox `{}`", passed + failed.len(), proof.sandbox));
     }
     Ok(u8::from(!failed.is_empty()))
+}
+
+fn bisect(context: &mut Context<'_>, name: &str, range: &bisect::Range) -> Ended {
+    let (env, ui) = (context.env, &mut context.ui);
+    let is_json = ui.json();
+    let found = bisect::bisect(env, &context.directory, name, range, |tried| {
+        if !is_json {
+            ui.texts(&[step(tried)]);
+        }
+    })?;
+    if is_json {
+        ui.value(&found);
+        return Ok(0);
+    }
+    if found.changed.is_empty() {
+        ui.say(&format!("{} keeps the same in {} and in {}", found.package, found.from, found.to));
+    }
+    let state = |holds: Option<bool>| match holds {
+        Some(true) => "holds",
+        Some(false) => "does not hold",
+        None => "was not tried",
+    };
+    for Changed { claim, held, holds, last, first, skipped } in &found.changed {
+        let (before, after) = (state(*held), state(*holds));
+        let doubt = match skipped.len() {
+            0 => String::new(),
+            _ => format!("; between them, {} cannot be tried", list(skipped)),
+        };
+        ui.say(&format!("`{claim}` {before} in {last} and {after} in {first}{doubt}"));
+    }
+    Ok(0)
+}
+
+/// A release that was tried.
+fn step(tried: &Tried) -> Text {
+    let (style, mark, seen) = match &tried.outcome {
+        Outcome::Claims(answers) => {
+            let failed: Vec<&str> =
+                answers.iter().filter(|answer| !answer.holds).map(|answer| answer.claim.name()).collect();
+            let kept = format!("keeps {} of {}", answers.len() - failed.len(), answers.len());
+            match failed.is_empty() {
+                true => (LineStyle::Good, Mark::Good, kept),
+                false => (LineStyle::Bad, Mark::Bad, format!("{kept}, not {}", list(failed))),
+            }
+        }
+        Outcome::Problem(reason) => (LineStyle::Warning, Mark::Attention, format!("cannot be tried: {reason}")),
+    };
+    let left = match tried.left {
+        0 => String::new(),
+        left => format!(", {} left", plural(left, "release")),
+    };
+    Text::marked(style, mark)
+        .with(LineStyle::Strong, &tried.release)
+        .plain("  ")
+        .hanging()
+        .plain(&printable(&seen))
+        .with(LineStyle::Faint, &format!("   {:.1} s{left}", tried.took.as_secs_f64()))
 }
 
 /// A line for each engine that is there or in use.

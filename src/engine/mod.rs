@@ -34,6 +34,7 @@ mod processes;
 pub(crate) mod prove;
 mod quota;
 pub(crate) mod rehearsal;
+pub(crate) mod releases;
 pub(crate) mod remote;
 mod stores;
 mod task;

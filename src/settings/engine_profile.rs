@@ -52,7 +52,9 @@ pub(crate) struct EngineProfile {
     pub(crate) tools: Option<ToolsWay>,
     /// `false`: the program can neither run commands nor change files, so it gets squad's `shell` and `file_ops`.
     pub(crate) own_tools: Option<bool>,
-    /// How to install the program.
+    /// The npm package that has the program.
+    pub(crate) package: Option<String>,
+    /// How to install the program, if not with npm.
     pub(crate) install: Option<String>,
     /// How to log in. Without it, a login that is not seen may be there.
     pub(crate) login: Option<String>,
@@ -233,6 +235,7 @@ impl EngineProfile {
             trust_repository: self.trust_repository.or(other.trust_repository),
             tools: self.tools.or(other.tools),
             own_tools: self.own_tools.or(other.own_tools),
+            package: self.package.or(other.package),
             install: self.install.or(other.install),
             login: self.login.or(other.login),
             login_check: self.login_check.or(other.login_check),

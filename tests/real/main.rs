@@ -15,6 +15,7 @@ mod terminal;
 mod wires;
 
 mod attach;
+mod bisect;
 mod clones;
 mod codex;
 mod colleagues;

@@ -198,6 +198,7 @@ impl EnvironmentReader<'_> {
             free: Vec::new(),
             inside: None,
             loopback: None,
+            package: None,
             protocol: None,
             home: base.as_ref().map(|base| base.home.clone()).unwrap_or_default(),
             settings: base.as_ref().map(|base| base.settings.clone()).unwrap_or_default(),

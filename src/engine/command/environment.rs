@@ -64,7 +64,7 @@ pub(crate) fn common(variables: &Variables) -> Variables {
 }
 
 /// The common variables, and those that match the patterns of a profile.
-pub(super) fn allowed(variables: &Variables, patterns: &[String]) -> Variables {
+pub(in crate::engine) fn allowed(variables: &Variables, patterns: &[String]) -> Variables {
     let is_allowed = |name: &OsStr| {
         let Some(name) = name.to_str() else { return false };
         COMMON.iter().copied().chain(patterns.iter().map(String::as_str)).any(|pattern| matches(pattern, name))

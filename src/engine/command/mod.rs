@@ -33,6 +33,7 @@ use std::time::Duration;
 
 pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
 pub(in crate::engine) use chats::{Chat, Chats, is_session_id};
+pub(in crate::engine) use environment::allowed as allowed_variables;
 pub(crate) use environment::common as common_variables;
 pub(crate) use own_command::OwnCommand;
 pub(crate) use profile::Profile;

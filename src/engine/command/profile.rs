@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use super::arguments::Arguments;
 use super::values::Values;
+use crate::engine::releases::is_package;
 use crate::engine::{Capabilities, Capability, EngineError};
 use crate::env::files::read_within;
 use crate::env::real;
@@ -60,6 +61,8 @@ pub(crate) struct Profile {
     pub(crate) model: Option<String>,
     pub(crate) reads: Vec<String>,
     pub(crate) trusts_repository: bool,
+    /// See [`EngineProfile`].
+    pub(crate) package: Option<String>,
     pub(crate) install: Option<String>,
     pub(super) login: Option<Login>,
     pub(crate) tools: Option<ServedTools>,
@@ -146,6 +149,9 @@ impl Profile {
             return Err(wrong);
         }
         let program = fields.program.ok_or("needs a `program`")?;
+        if let Some(package) = fields.package.as_ref().filter(|package| !is_package(package)) {
+            return Err(format!("names `{package}` in `package`, which is no name of an npm package"));
+        }
         let chat = fields.chat.unwrap_or(ChatSource::None);
         if chat == ChatSource::Command && fields.create_chat.is_none() {
             return Err("gets its chats from a command but has no `create_chat`".to_owned());
@@ -190,7 +196,8 @@ impl Profile {
             model: fields.model,
             reads: fields.reads.unwrap_or_default(),
             trusts_repository: fields.trust_repository.unwrap_or(false),
-            install: fields.install,
+            install: fields.install.or_else(|| Some(format!("npm install -g {}", fields.package.as_ref()?))),
+            package: fields.package,
             login: login(fields.login, fields.login_check, fields.login_by),
             tools: fields.tools.map(|way| ServedTools { way, has_own: has_own_tools }),
             loopback: fields.loopback,

@@ -14,6 +14,8 @@ use crate::env::real;
 use crate::model::Sort;
 use crate::program::{Program, ProgramRefusal, Programs};
 
+/// Its package, as npm knows it.
+pub(crate) const PACKAGE: &str = "@github/copilot";
 const INSTALL: &str = "npm install -g @github/copilot";
 
 pub(crate) fn locate(options: &Options) -> Result<Program, EngineError> {
@@ -108,9 +110,7 @@ impl Search<'_> {
     /// The platform's package, next to `@github/copilot` or below it. Not `.bin/copilot`, a Node script: if that is
     /// killed, the real CLI keeps running.
     fn packaged(&self, modules: &Path) -> Option<Program> {
-        let package = Path::new("@github").join(format!("copilot-{}", self.platform));
-        let below = Path::new("@github/copilot/node_modules").join(&package);
-        [package, below].iter().find_map(|package| self.copilot(&modules.join(package).join(program_name("copilot"))))
+        packaged(modules, &self.platform).iter().find_map(|program| self.copilot(program))
     }
 
     fn path(&self) -> Option<Program> {
@@ -142,6 +142,17 @@ impl Search<'_> {
     }
 }
 
+/// Where the platform's program is below some `node_modules`.
+fn packaged(modules: &Path, platform: &str) -> [PathBuf; 2] {
+    let package = Path::new("@github").join(format!("copilot-{platform}")).join(program_name("copilot"));
+    [modules.join(&package), modules.join(PACKAGE).join("node_modules").join(package)]
+}
+
+/// The CLI that npm has installed into some `node_modules`; `None`: an older one, which is only a script.
+pub(crate) fn installed(modules: &Path) -> Option<PathBuf> {
+    packaged(modules, &platform()).into_iter().find(|program| program.is_file())
+}
+
 /// The `node_modules` of an npm prefix, from its `bin` folder.
 fn global_modules(programs: &Path) -> Option<PathBuf> {
     if cfg!(windows) {
@@ -160,10 +171,18 @@ fn package_version(program: &Path) -> Option<String> {
 }
 
 /// Orders `1.0.9` before `1.0.10`, and a pre-release before its release.
-pub(in crate::engine) fn version_key(version: &str) -> (Vec<u64>, bool, String) {
+pub(in crate::engine) fn version_key(version: &str) -> (Vec<u64>, bool, Vec<Identifier>) {
     let (release, pre) = version.split_once('-').unwrap_or((version, ""));
     let numbers = release.split('.').map(|part| part.parse().unwrap_or(0)).collect();
-    (numbers, pre.is_empty(), pre.to_owned())
+    let identifier = |part: &str| part.parse().map_or_else(|_| Identifier::Word(part.to_owned()), Identifier::Number);
+    (numbers, pre.is_empty(), pre.split('.').map(identifier).collect())
+}
+
+/// A part of a pre-release's name.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::engine) enum Identifier {
+    Number(u64),
+    Word(String),
 }
 
 fn program_name(name: &str) -> String {

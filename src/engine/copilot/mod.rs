@@ -37,8 +37,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub(crate) use locate::locate;
 pub(in crate::engine) use locate::version_key;
+pub(crate) use locate::{PACKAGE, installed, locate};
 pub(crate) use options::{Home, McpOffer, McpServer, McpServers, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use profile::{DEFAULT_IDENTITY, NOTIFICATIONS};
 pub(crate) use server::{Identity, PROTOCOL};

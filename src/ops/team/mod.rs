@@ -2,6 +2,7 @@
 
 pub(crate) mod adopt;
 pub(crate) mod agents;
+pub(crate) mod bisect;
 pub(crate) mod cache;
 pub(crate) mod checks;
 mod ci;

@@ -20,7 +20,7 @@ use crate::error::{Failure, FailureKind};
 use crate::git::Repository;
 use crate::model::{IntoMap, RunId, SandboxLevel};
 use crate::ops::{Project, own_settings, runtime};
-use crate::settings::{Layer, ProviderSettings, Settings};
+use crate::settings::{Layer, Loopback, ProviderSettings, Settings};
 use crate::tools::Tool;
 
 /// A repository that configures engines: each of its files leaves another behind when an engine heeds it.
@@ -36,35 +36,50 @@ const KEY_VARIABLE: &str = "SQUAD_PROOF_KEY";
 ///
 /// There is no such engine, its program is missing or does not start, or nobody has said how it reaches a model here.
 pub(crate) fn prove(env: &Env, directory: &Path, name: &str, tell: impl FnMut(&Answer)) -> Result<Proof, Failure> {
-    let settings = match Project::open(env, directory, Layer::default()) {
-        Ok(project) => project.settings,
-        Err(_) => own_settings(env),
-    };
+    let settings = settings(env, directory);
     require_known(name, &settings)?;
     require_readable(env)?;
-    let runtime = runtime(env)?;
-    runtime.block_on(async {
-        let model = LoopbackModel::start()
-            .await
-            .map_err(|error| Failure::failed(format!("cannot listen on the loopback address: {error}")))?;
-        let place = Place::new(env, &settings, name, model)?;
-        // The program as it is before, should it update itself.
-        let started = Started::by(&place.startable(place.plain(), &[])?);
-        let mut proof = Proof::begun(name, started, place.level(), env.clock.now());
-        // What is interrupted removes what it made, as what ends does.
-        proof.answers = tokio::select! {
-            answers = try_claims(&place, tell) => answers?,
-            () = interrupted(env) => return Err(Failure::new(FailureKind::Interrupted, "interrupted; nothing was kept")),
-        };
-        keep(env, &proof)?;
-        Ok(proof)
-    })
+    let proof = runtime(env)?.block_on(until_interrupted(env, tried(env, &settings, name, tell)))?;
+    keep(env, &proof)?;
+    Ok(proof)
 }
 
-/// Ends when the user interrupts.
-async fn interrupted(env: &Env) {
-    if !env.signals || tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+/// Those of the project, or the user's own where there is none.
+pub(super) fn settings(env: &Env, directory: &Path) -> Settings {
+    Project::open(env, directory, Layer::default()).map_or_else(|_| own_settings(env), |project| project.settings)
+}
+
+/// Tries the program that the settings name for an engine. Keeps nothing.
+pub(super) async fn tried(
+    env: &Env,
+    settings: &Settings,
+    name: &str,
+    tell: impl FnMut(&Answer),
+) -> Result<Proof, Failure> {
+    let model = LoopbackModel::start()
+        .await
+        .map_err(|error| Failure::failed(format!("cannot listen on the loopback address: {error}")))?;
+    let place = Place::new(env, settings, name, model)?;
+    // The program as it is before, should it update itself.
+    let started = Started::by(&place.startable(place.plain(), &[])?);
+    let mut proof = Proof::begun(name, started, place.level(), env.clock.now());
+    proof.answers = try_claims(&place, tell).await?;
+    Ok(proof)
+}
+
+/// What is interrupted removes what it made, as what ends does.
+pub(super) async fn until_interrupted<T>(
+    env: &Env,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let interrupted = async {
+        if !env.signals || tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        ended = work => ended,
+        () = interrupted => Err(Failure::new(FailureKind::Interrupted, "interrupted; nothing was kept")),
     }
 }
 
@@ -204,13 +219,19 @@ fn variables(env: &Env, home: &Path) -> BTreeMap<String, String> {
     variables
 }
 
+/// How a program reaches the model.
+pub(super) fn loopback(profile: &Profile) -> Result<&Loopback, Failure> {
+    let name = &profile.name;
+    profile.loopback.as_ref().ok_or_else(|| {
+        Failure::usage(format!("nobody has said how `{name}` reaches a model on this machine"))
+            .hint(format!("`engines.{name}.loopback` says it; the README describes it, under `Does it obey?`"))
+    })
+}
+
 /// Sets what makes a program use the model. Returns its name for the program.
 fn on_loopback(env: &mut Env, home: &Path, profile: &Profile, model: &LoopbackModel) -> Result<String, Failure> {
     let name = &profile.name;
-    let Some(loopback) = &profile.loopback else {
-        return Err(Failure::usage(format!("nobody has said how `{name}` reaches a model on this machine"))
-            .hint(format!("`engines.{name}.loopback` says it; the README describes it, under `Does it obey?`")));
-    };
+    let loopback = loopback(profile)?;
     let filled = |text: &String| text.replace("{url}", &model.url()).replace("{model}", MODEL).replace("{key}", KEY);
     for (name, value) in &loopback.env {
         env.variables.insert(name.clone(), filled(value));
