@@ -24,6 +24,7 @@ mod conversation;
 mod damage;
 mod engines;
 mod exports;
+mod frames;
 mod hooks;
 mod hosts;
 mod html;
