@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::quota::Reset;
+use super::quota::{Reset, login_error, quota_error};
 use crate::model::{Access, Exited, IntoSet, Usage};
 
 /// One thing that happened in one session. Facts have an order but no number and no time: the dispatcher gives them
@@ -86,6 +86,12 @@ pub(crate) enum Fact {
         reason: String,
         reset: Option<Reset>,
     },
+    /// The turn is over, because nobody is logged in, or not any more.
+    NoLogin {
+        reason: String,
+        /// How to log in.
+        hint: String,
+    },
     /// The session's engine is gone for good.
     Lost(String),
 }
@@ -93,7 +99,25 @@ pub(crate) enum Fact {
 impl Fact {
     /// Whether it is the last one of a turn.
     pub(crate) fn is_last(&self) -> bool {
-        matches!(self, Self::Idle | Self::Interrupted(_) | Self::Failed(_) | Self::NoQuota { .. } | Self::Lost(_))
+        let has_failed = matches!(self, Self::Failed(_) | Self::NoQuota { .. } | Self::NoLogin { .. } | Self::Lost(_));
+        has_failed || matches!(self, Self::Idle | Self::Interrupted(_))
+    }
+
+    /// The last fact of a turn that failed for this reason.
+    pub(super) fn of_failure(reason: String) -> Self {
+        match quota_error(&reason) {
+            Some(reset) => Self::NoQuota { reason, reset },
+            None if login_error(&reason) => Self::NoLogin { reason, hint: String::new() },
+            None => Self::Failed(reason),
+        }
+    }
+
+    /// With how to log in, where that is missing.
+    pub(super) fn with_login(self, how: Option<&str>) -> Self {
+        match self {
+            Self::NoLogin { reason, .. } => Self::NoLogin { reason, hint: how.unwrap_or_default().to_owned() },
+            fact => fact,
+        }
     }
 }
 

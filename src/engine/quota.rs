@@ -1,4 +1,5 @@
-//! What engines say of their accounts' quotas: which errors mean that one is used up, and when it is there again.
+//! What engines say of their accounts: which errors mean that a quota is used up, and when it is there again; and which
+//! that nobody is logged in.
 
 use std::time::Duration;
 
@@ -67,10 +68,33 @@ const SAID: [&str; 19] = [
 pub(crate) fn quota_error(error: &str) -> Option<Option<Reset>> {
     let text = error.to_lowercase();
     let has = |word: &&str| text.contains(word);
-    let is_status = text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "429")
-        && ["status", "http", "error", "code"].iter().any(has);
+    let is_status = has_status(&text, "429");
     let is_reached = text.contains("limit reached") && text.contains("reset");
     (is_status || is_reached || SAID.iter().any(has)).then(|| reset_in(&text))
+}
+
+fn has_status(text: &str, status: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == status)
+        && ["status", "http", "error", "code"].iter().any(|word| text.contains(word))
+}
+
+/// Words of errors about a login.
+const NO_LOGIN: [&str; 9] = [
+    "not logged in",
+    "run /login",
+    "failed to authenticate",
+    "not authenticated",
+    "authentication_error",
+    "invalid api key",
+    "invalid_api_key",
+    "invalid x-api-key",
+    "token has expired",
+];
+
+/// Whether an error of an engine says that nobody is logged in, or that the login does not hold any more.
+pub(crate) fn login_error(error: &str) -> bool {
+    let text = error.to_lowercase();
+    has_status(&text, "401") || NO_LOGIN.iter().any(|word| text.contains(word))
 }
 
 /// When it is over, if the text says that in a way that needs no time zone.
@@ -158,6 +182,24 @@ mod tests {
         ] {
             // No panic, whatever it says.
             let _ = quota_error(&format!("429 error: {odd}"));
+        }
+    }
+
+    #[test]
+    fn errors_of_a_login_are_known() {
+        for (error, expected) in [
+            ("Not logged in · Please run /login", true),
+            ("Failed to authenticate. API Error: 401 scripted error", true),
+            ("unexpected status 401 Unauthorized: no, url: http://127.0.0.1:1/v1/responses", true),
+            ("Invalid API key · Fix external API key", true),
+            (r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#, true),
+            ("OAuth token has expired", true),
+            ("HTTP 500 from port 4010", false),
+            ("unexpected status 403 Forbidden", false),
+            ("it ended without an answer", false),
+            ("file-401.txt is missing", false),
+        ] {
+            assert_eq!(login_error(error), expected, "{error}");
         }
     }
 

@@ -73,7 +73,7 @@ impl Timer {
         match fact {
             Fact::ToolStarted { call, tool, .. } => drop(self.calls.insert(call.clone(), (tool.clone(), now))),
             Fact::ToolCompleted { call, .. } => drop(self.calls.remove(call)),
-            Fact::Interrupted(_) | Fact::Failed(_) | Fact::NoQuota { .. } => self.calls.clear(),
+            Fact::Interrupted(_) | Fact::Failed(_) | Fact::NoQuota { .. } | Fact::NoLogin { .. } => self.calls.clear(),
             Fact::MessageDelta(_) => self.has_pieces = true,
             Fact::Message(_) => self.streams = std::mem::take(&mut self.has_pieces),
             _ => {}

@@ -468,6 +468,12 @@ impl Workers {
             Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::NoQuota { reason, .. } | Fact::Lost(reason) => {
                 return Some((Outcome::Failed, reason));
             }
+            Fact::NoLogin { reason, hint } => {
+                let error = EngineError::Unauthenticated { reason, hint };
+                let reason = error.with_hint();
+                work.no_login = Some(error);
+                return Some((Outcome::Failed, reason));
+            }
         }
         None
     }

@@ -26,7 +26,7 @@ use crate::compile::{
     PastCall, changed_by_others, earlier_turns, hook_addition, interrupted_prompt, new_task, recorded_work,
     unknown_calls, written_by_others,
 };
-use crate::engine::{Account, AdapterSession, Opening, Session};
+use crate::engine::{Account, AdapterSession, EngineError, Opening, Session};
 use crate::model::{
     Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, DecisionId, End, EventKind,
     Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Sort, Tier, ToolChoice, UnavailableModel,
@@ -124,6 +124,8 @@ pub(crate) struct Work {
     /// What model calls have cost by the user's prices since its engine last told, and whether some have no price.
     pub(super) priced: f64,
     pub(super) is_unpriced: bool,
+    /// It failed because nobody is logged in.
+    pub(crate) no_login: Option<EngineError>,
     /// It called a tool of squad's, or asked for something.
     pub(super) has_requested: bool,
     /// Its engine has compacted the session, or dropped the oldest of it.
@@ -416,6 +418,7 @@ impl Workers {
             hides_refusals: None,
             has_session: false,
             reports_tools: false,
+            no_login: None,
             has_requested: false,
             is_shortened: false,
             tools_in_progress: BTreeMap::new(),

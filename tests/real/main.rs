@@ -30,6 +30,7 @@ mod hosts;
 mod html;
 mod installed;
 mod left_running;
+mod logins;
 mod mcp;
 mod mcp_clients;
 mod orchestrate;

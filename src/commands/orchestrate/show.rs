@@ -45,9 +45,7 @@ pub(in crate::commands) fn perform<'a>(
     terminal.iter().for_each(Terminal::settle);
     context.ui = view.into_screen();
     let code = ended.and_then(|ended| {
-        // The coordinator worked where nobody was chosen.
-        let has_worked = ended.error.is_none() || ended.status == Outcome::Skipped;
-        let code = if has_worked { epilogue(&mut context.ui, project, &ended) } else { 0 };
+        let code = epilogue(&mut context.ui, project, &ended);
         match ended.error {
             None => Ok(code),
             // `run.completed` is the last line of JSON, with the error if no agent started.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::tools::Tool;
-use crate::engine::command::{StreamParser, failed};
+use crate::engine::command::StreamParser;
 use crate::engine::{Fact, Reset, ToolCall, ToolResult};
 use crate::model::Usage;
 use crate::settings::StreamKind;
@@ -249,7 +249,7 @@ impl Conversation {
             (_, _) if is_aborted => Fact::Failed("the turn was aborted".to_owned()),
             (None, _) => Fact::Idle,
             (Some(reason), Some(at)) => Fact::NoQuota { reason, reset: Some(Reset::At(at)) },
-            (Some(reason), None) => failed(reason),
+            (Some(reason), None) => Fact::of_failure(reason),
         });
     }
 }

@@ -360,7 +360,10 @@ impl AdapterSession for Session {
             tokio::select! {
                 biased;
                 // The conversation holds a sender, so the channel is open.
-                fact = self.facts.recv() => return fact.unwrap_or_else(|| Fact::Lost("the session is over".to_owned())),
+                fact = self.facts.recv() => {
+                    let fact = fact.unwrap_or_else(|| Fact::Lost("the session is over".to_owned()));
+                    return fact.with_login(self.shared.profile.login_hint());
+                }
                 () = closed => self.lose(),
             }
         }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::answers::{Facts, Pending, Verdict};
 use super::items::{Call, FILES, text};
 use crate::engine::command::usage_since;
-use crate::engine::{Fact, Reply, Request, Reset, ToolCall, ToolResult, added, quota_error};
+use crate::engine::{Fact, Reply, Request, Reset, ToolCall, ToolResult, added};
 use crate::model::{ContextSize, SessionSpec, Usage};
 
 pub(super) struct Conversation {
@@ -376,12 +376,15 @@ impl Conversation {
 
     fn failed(&self, error: &Value) -> Fact {
         let reason = text(error, "/message").unwrap_or("it does not say why").to_owned();
-        let said = quota_error(&reason);
-        let kind = text(error, "/codexErrorInfo").unwrap_or_default();
-        if said.is_none() && !["usageLimitExceeded", "rateLimitExceeded"].contains(&kind) {
-            return Fact::Failed(reason);
+        let known = self.reset.map(Reset::At);
+        match (Fact::of_failure(reason), text(error, "/codexErrorInfo")) {
+            (Fact::NoQuota { reason, reset }, _) => Fact::NoQuota { reason, reset: reset.or(known) },
+            (Fact::Failed(reason) | Fact::NoLogin { reason, .. }, Some("usageLimitExceeded" | "rateLimitExceeded")) => {
+                Fact::NoQuota { reason, reset: known }
+            }
+            (Fact::Failed(reason), Some("unauthorized")) => Fact::NoLogin { reason, hint: String::new() },
+            (fact, _) => fact,
         }
-        Fact::NoQuota { reason, reset: said.flatten().or(self.reset.map(Reset::At)) }
     }
 
     /// The latest end of the windows that are used up.

@@ -583,7 +583,7 @@ impl AdapterSession for Session {
     }
 
     async fn next(&mut self) -> Fact {
-        let fact = self.facts.next().await;
+        let fact = self.facts.next().await.with_login(self.core.shared.profile.login_hint());
         self.retry_without_form(fact)
     }
 

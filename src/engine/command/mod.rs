@@ -38,7 +38,7 @@ pub(crate) use environment::common as common_variables;
 pub(crate) use own_command::OwnCommand;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
-pub(in crate::engine) use session::{failed, model_of, usage_since, with_attachments};
+pub(in crate::engine) use session::{model_of, usage_since, with_attachments};
 pub(in crate::engine) use stream::{StreamParser, content};
 pub(crate) use values::Values;
 

@@ -22,8 +22,7 @@ use super::values::Values;
 use super::{Profile, SESSION_VARIABLE, Shared, shape};
 use crate::engine::descendants::Descendants;
 use crate::engine::{
-    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Reply, Request, Reset, backoff, quota_error,
-    spawn,
+    AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Reply, Request, Reset, backoff, spawn,
 };
 use crate::env::files::open_regular;
 use crate::model::{
@@ -134,7 +133,7 @@ impl AdapterSession for Session {
         let (turn, stop) = (Arc::clone(&self.turn), self.stop.subscribe());
         let task = with_attachments(prompt, attachments);
         self.running = Some(spawn(async move {
-            let last = turn.perform(task, stop).await.unwrap_or_else(failed);
+            let last = turn.perform(task, stop).await.unwrap_or_else(Fact::of_failure);
             // This fails if the session was closed during the turn.
             let _ = turn.sender.send(last);
         }));
@@ -143,7 +142,8 @@ impl AdapterSession for Session {
 
     async fn next(&mut self) -> Fact {
         // The turn holds a sender, so the channel is open.
-        self.facts.recv().await.unwrap_or_else(|| Fact::Lost("the session is over".to_owned()))
+        let fact = self.facts.recv().await.unwrap_or_else(|| Fact::Lost("the session is over".to_owned()));
+        fact.with_login(self.turn.shared.profile.login_hint())
     }
 
     async fn abort(&mut self) {
@@ -158,14 +158,6 @@ impl AdapterSession for Session {
             let _ = timeout(CLOSE_TIMEOUT, running).await;
         }
         self.descendants.end_left_running().await
-    }
-}
-
-/// The last fact of a turn that failed for this reason.
-pub(in crate::engine) fn failed(reason: String) -> Fact {
-    match quota_error(&reason) {
-        Some(reset) => Fact::NoQuota { reason, reset },
-        None => Fact::Failed(reason),
     }
 }
 

@@ -418,7 +418,7 @@ impl Conversation {
         self.calls.clear();
         self.report(match turn.error {
             Some(reason) if turn.has_no_quota => Fact::NoQuota { reason, reset: turn.reset },
-            Some(message) => Fact::Failed(message),
+            Some(reason) => Fact::of_failure(reason),
             None if idle.aborted => Fact::Failed("the turn was aborted".to_owned()),
             None => Fact::Idle,
         });

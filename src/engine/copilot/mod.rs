@@ -155,14 +155,17 @@ fn hidden_login(level: SandboxLevel) -> EngineError {
     }
 }
 
+/// How a person logs in.
+const LOGIN: &str = "run `copilot` and enter `/login`";
+
 pub(crate) fn unauthenticated(account: &Account) -> EngineError {
     let status = account.status_message.as_deref().filter(|status| *status != "Not authenticated");
     let detail = status.map(|status| format!(" ({status})")).unwrap_or_default();
     EngineError::Unauthenticated {
         reason: format!("the Copilot CLI is not logged in{detail}"),
-        hint:
-            "run `copilot` and enter `/login`; or set COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL for a model endpoint \
-               of your own; or try squad without one: `--engine rehearsal`"
-                .to_owned(),
+        hint: format!(
+            "{LOGIN}; or set COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL for a model endpoint of your own; or try squad \
+             without one: `--engine rehearsal`"
+        ),
     }
 }

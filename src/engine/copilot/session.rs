@@ -275,7 +275,7 @@ impl AdapterSession for Session {
     }
 
     async fn next(&mut self) -> Fact {
-        let fact = self.facts.next().await;
+        let fact = self.facts.next().await.with_login(Some(super::LOGIN));
         self.retry_without_format(fact)
     }
 

@@ -141,5 +141,6 @@ pub(crate) fn show(fact: &Fact) -> String {
         Fact::NoQuota { reason, .. } => format!("no quota: {reason}"),
         Fact::Failed(reason) => format!("failed {reason}"),
         Fact::Lost(reason) => format!("lost {reason}"),
+        Fact::NoLogin { reason, .. } => format!("no login: {reason}"),
     }
 }

@@ -452,7 +452,7 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
                 Fact::Exited(_) => self.seen.exited = true,
                 Fact::Idle => return None,
                 Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::Lost(reason) => return Some(reason),
-                Fact::NoQuota { reason, .. } => return Some(reason),
+                Fact::NoQuota { reason, .. } | Fact::NoLogin { reason, .. } => return Some(reason),
                 _ => {}
             }
         }

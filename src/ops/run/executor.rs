@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::compile::{self, Colleague, Compiler, Situation};
-use crate::engine::{Form, Opening};
+use crate::engine::{EngineError, Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
@@ -256,7 +256,8 @@ impl Executor<'_> {
         let mut end = RunEnd::of(status, results.work.iter().map(report).collect(), seconds(started.elapsed()));
         let refused = end.usage.refused;
         (end.rejections, end.stuck) = (rejections, results.is_stuck);
-        let (answer, unchosen) = (results.answer.clone(), results.unchosen.take());
+        let no_login = results.work.iter().find_map(|work| Some(about(&work.agent, work.no_login.clone()?)));
+        let (answer, error) = (results.answer.clone(), results.unchosen.take().or(no_login));
         if let Some(text) = results.answer.filter(|_| self.past.answer().is_none()) {
             self.tell(None, EventKind::Answer { text });
         }
@@ -280,12 +281,11 @@ impl Executor<'_> {
         if let Some(tree) = &self.workers.tree {
             tree.close();
         }
-        end.error = unchosen.as_ref().map(Failure::of_run);
+        end.error = error.as_ref().map(Failure::of_run);
         (end.check, end.forecast) = (results.checked.check.map(Box::new), results.forecast.map(Box::new));
         let end = if self.past.returned.is_some() { self.past.end_with(end) } else { end };
         unrecorded = self.workers.reports.record(None, EventKind::RunCompleted(end)).await.err().or(unrecorded);
         let run = self.run.clone();
-        let error = unchosen;
         Ended { run, status, answer, refused, has_committed, unlanded, unrecorded, error }
     }
 
@@ -413,6 +413,12 @@ pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, kin
     });
     let (tools, directory) = (tools.map(Tool::spec).collect(), project.folder.root.clone());
     Opening { session, spec, tools, directory, resume: false, asks, form: None, caller: None }
+}
+
+/// Why an agent could not work.
+fn about(agent: &Slug, error: EngineError) -> Failure {
+    let failure = Failure::from(error);
+    Failure { message: format!("{agent}: {}", failure.message), ..failure }
 }
 
 impl Results {
