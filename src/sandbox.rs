@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -42,6 +43,33 @@ pub(crate) struct Sandbox {
     /// The folder for temporary files, which is removed with the last copy of this.
     _temporary: Arc<TempDir>,
     _placeholders: Arc<Vec<Placeholder>>,
+    git: Option<Arc<GitCopy>>,
+}
+
+/// The copy of the project's `.git` that the programs have in its place.
+#[derive(Debug)]
+pub(crate) struct GitCopy {
+    /// `None`: it stays when this ends.
+    folder: Mutex<Option<TempDir>>,
+    path: PathBuf,
+}
+
+impl GitCopy {
+    pub(crate) fn new(folder: TempDir) -> Self {
+        let path = folder.path().to_owned();
+        Self { folder: Mutex::new(Some(folder)), path }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves the folder as it is, because it holds what is nowhere else.
+    pub(crate) fn keep(&self) {
+        if let Some(folder) = self.folder.lock().take() {
+            let _ = folder.keep();
+        }
+    }
 }
 
 /// An empty folder in the place of one that a program may not make. It is removed with the last copy, unless somebody
@@ -135,8 +163,8 @@ pub(crate) struct Rules {
     pub(crate) readable: Vec<PathBuf>,
     /// The folder for temporary files.
     pub(crate) temporary: PathBuf,
-    /// Folders in whose place [`Self::temporary`] stands. Only at level `full`.
-    pub(crate) replaced: Vec<PathBuf>,
+    /// Folders, and what stands in their places. Only at level `full`.
+    pub(crate) replaced: Vec<(PathBuf, PathBuf)>,
     /// An empty file, which stands in the place of those that are hidden.
     pub(crate) empty: PathBuf,
     /// What is made before the program starts.
@@ -187,7 +215,21 @@ impl Sandbox {
     /// `squad` is this program; `temporary` is the folder of [`Rules::temporary`].
     pub(crate) fn new(squad: &Path, rules: Rules, (temporary, placeholders): (TempDir, Vec<Placeholder>)) -> Self {
         let (_temporary, _placeholders) = (Arc::new(temporary), Arc::new(placeholders));
-        Self { squad: Program::of_user(squad), rules, _temporary, _placeholders }
+        Self { squad: Program::of_user(squad), rules, _temporary, _placeholders, git: None }
+    }
+
+    /// The same, whose programs have this copy in the place of the project's `.git`.
+    pub(crate) fn with_git(self, copy: Option<GitCopy>) -> Self {
+        Self { git: copy.map(Arc::new), ..self }
+    }
+
+    pub(crate) fn git(&self) -> Option<&Arc<GitCopy>> {
+        self.git.as_ref()
+    }
+
+    /// The folder for temporary files, which programs inside reach by the same name.
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.rules.temporary
     }
 
     pub(crate) fn level(&self) -> SandboxLevel {

@@ -70,6 +70,9 @@ fn show(ui: &mut Ui, diff: &RunDiff, is_stat: bool) {
     for left in &diff.not_covered {
         ui.warning(&not_covered(left));
     }
+    for reference in &diff.commits {
+        ui.hint(&format!("an agent's own commit is kept: `git show {reference}`"));
+    }
 }
 
 /// What an agent changed in a run, for who looks at it at work, or why there is nothing to show.

@@ -34,6 +34,7 @@
 //! Reads stay in this process. The `git` program runs where only it knows the answer (identity, attributes, signing),
 //! where gix would damage the index, and for every ref of a reftable repository.
 
+mod agents_git;
 mod bundle;
 mod checkout;
 mod clone;
@@ -95,6 +96,7 @@ mod work_tree;
 mod tests;
 
 pub(crate) use self::{
+    agents_git::{FetchedCommit, SHARED},
     bundle::BundledLedger,
     clone::{ClonedWork, MergedWork, clone_folders, conflicting_files},
     commit::Identity,

@@ -12,6 +12,7 @@ use std::{
 
 use super::{disk, error::Error};
 use crate::program::{Program, ProgramRefusal, Programs, Variables};
+use crate::sandbox::Sandbox;
 
 /// Everything this module knows about the environment; it never reads the process environment itself.
 #[derive(Clone)]
@@ -109,12 +110,17 @@ pub(super) struct Output {
 
 impl Call {
     pub(super) fn new(environment: &Environment, directory: &Path, arguments: &[&str]) -> Self {
-        let command = environment.git().map(|git| Self::command(&git, environment, directory, arguments));
+        let command = environment.git().map(|git| Self::prepared(git.command(), environment, directory, arguments));
         Self { command, display: shown("git", arguments), input: Vec::new(), stdin: None, timeout: TIMEOUT }
     }
 
-    fn command(git: &Program, environment: &Environment, directory: &Path, arguments: &[&str]) -> Command {
-        let mut command = git.command();
+    /// A call of git on what agents can write: it runs what their settings name, as they could, in their sandbox.
+    pub(super) fn inside(sandbox: &Sandbox, environment: &Environment, directory: &Path, arguments: &[&str]) -> Self {
+        let inside = |git: &Program| Self::prepared(sandbox.command(git), environment, directory, arguments);
+        Self { command: environment.git().map(|git| inside(&git)), ..Self::new(environment, directory, arguments) }
+    }
+
+    fn prepared(mut command: Command, environment: &Environment, directory: &Path, arguments: &[&str]) -> Command {
         command
             .current_dir(directory)
             .env_clear()

@@ -65,9 +65,9 @@ impl Repository {
         self.take_bundled(file, (commit, &format!("{BASES}{commit}")), bases, &[])
     }
 
-    /// Takes work on top of a base from a bundle of somebody who is not trusted.
-    pub(crate) fn take_work(&self, file: &Path, kept: (&str, &str), base: &str) -> Result<(), Error> {
-        self.take_bundled(file, kept, &[base.to_owned()], &["-c", "fetch.fsckObjects=true"])
+    /// Takes work on top of bases from a bundle of somebody who is not trusted.
+    pub(crate) fn take_work(&self, file: &Path, kept: (&str, &str), bases: &[String]) -> Result<(), Error> {
+        self.take_bundled(file, kept, bases, &["-c", "fetch.fsckObjects=true"])
     }
 
     /// Keeps a commit that is here.

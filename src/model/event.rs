@@ -390,6 +390,8 @@ kinds! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         check: Option<Box<ProjectCheck>>,
     };
+    /// A commit of an agent's own git, which works on a copy of `.git`, was fetched. The agent calls it `name`: a ref.
+    "git.fetched" AtOnce GitFetched { reference: String, commit: String, name: String };
     /// What its agents did in their clones was merged.
     "run.merged" AtOnce RunMerged {
         branch: String,

@@ -73,7 +73,7 @@ pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use project_check::{ProjectCheck, command_line};
 pub(crate) use proposal::Proposal;
 pub(crate) use run_end::{RunEnd, RunError};
-pub(crate) use sandbox::SandboxLevel;
+pub(crate) use sandbox::{GitAccess, SandboxLevel};
 pub(crate) use session::{
     Access, AgentState, AvailableModels, ConnectionState, ContextItem, LiveCheck, ModelChoice, ModelLayer,
     OpenQuestion, PersonWait, RunActivity, SessionSpec, SessionState, SessionStatus, ToolChoice, UnavailableModel,

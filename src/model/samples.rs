@@ -402,6 +402,11 @@ pub(crate) fn every_kind() -> Vec<EventKind> {
         EventKind::QuotaWaiting { engine: text("copilot") },
         EventKind::QuotaWaited {},
         EventKind::ClonePreparing { command: text("npm ci") },
+        EventKind::GitFetched {
+            reference: text("refs/squad/runs/20260105-090000-602796_git/1"),
+            commit: commit(),
+            name: text("refs/heads/fix"),
+        },
     ]
 }
 

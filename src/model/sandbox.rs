@@ -30,6 +30,26 @@ impl SandboxLevel {
     }
 }
 
+/// What an agent's git may do with the project's `.git` at level `full`, strictest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum GitAccess {
+    ReadOnly,
+    /// It works on a copy, whose commits are fetched.
+    Overlay,
+    Open,
+}
+
+impl GitAccess {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        match name {
+            "read-only" => Some(Self::ReadOnly),
+            "overlay" => Some(Self::Overlay),
+            "open" => Some(Self::Open),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for SandboxLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -17,10 +17,11 @@ use tokio::time::Instant;
 
 use super::Reports;
 use crate::engine::{spawn, spawn_blocking};
-use crate::git::{Landing, WorkTreeSnapshot};
+use crate::git::{FetchedCommit, Landing, WorkTreeSnapshot};
 use crate::model::{
     Change, Content, EventKind, GitChanges, IntoMap, OtherRuns, SkippedFile, Slug, TakenSnapshot, seconds,
 };
+use crate::sandbox::Sandbox;
 use activity::Activity;
 pub(crate) use before::{AgentChanges, Before};
 pub(crate) use intervals::{Committable, Interval};
@@ -71,6 +72,11 @@ pub(crate) trait RunRepository: Send + Sync {
         paths: &[String],
         message: &str,
     ) -> Result<Landing, String>;
+
+    /// Fetches what agents' own git has committed in the sandbox: references, commits and names.
+    fn fetch_commits(&self, _sandbox: &Sandbox) -> Result<Vec<FetchedCommit>, String> {
+        Ok(Vec::new())
+    }
 
     /// A hash of what a file holds now; `None`: there is none.
     fn fingerprint(&self, path: &str) -> Option<blake3::Hash>;
@@ -573,6 +579,29 @@ impl WorkTree {
             self.tell(EventKind::SnapshotTaken(report));
         }
         true
+    }
+
+    /// Fetches what an agent's own git has committed in the sandbox, and reports it.
+    pub(super) async fn fetch_commits(&self, agent: &Slug, sandbox: Option<&Sandbox>) {
+        let Some((sandbox, git)) = sandbox.and_then(|sandbox| Some((sandbox.clone(), sandbox.git()?))) else { return };
+        let source = Arc::clone(&self.source);
+        // One after the other: they are numbered.
+        let guard = self.cutting.lock().await;
+        let fetched = self.run_blocking(move || source.fetch_commits(&sandbox)).await;
+        drop(guard);
+        match fetched {
+            Ok(commits) => {
+                for FetchedCommit { reference, commit, name } in commits {
+                    self.reports.tell(Some(agent), EventKind::GitFetched { reference, commit, name });
+                }
+            }
+            Err(reason) => {
+                git.keep();
+                let folder = git.path().display();
+                let reason = format!("the commits of its git are only in {folder}, until `squad gc`: {reason}");
+                self.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+            }
+        }
     }
 
     async fn run_blocking<T: Send + 'static>(

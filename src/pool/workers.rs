@@ -304,6 +304,7 @@ impl Workers {
                 let changes = tree.leave(&work.agent, !work.left_running.is_empty()).await;
                 let (files, git) = changes.map(|changes| (changes.files, changes.git)).unzip();
                 (work.changed, work.git) = (files, git.unwrap_or_default());
+                tree.fetch_commits(&work.agent, self.pool.sandbox()).await;
             }
             None => work.changed = Some(Vec::new()),
         }

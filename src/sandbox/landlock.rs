@@ -52,7 +52,13 @@ fn restrict(rules: &Rules) -> Result<RulesetStatus, landlock::RulesetError> {
         .create()?
         .add_rules(path_beneath_rules(readable(rules), AccessFs::from_read(NEWEST)))?;
     let devices = DEVICES.iter().map(PathBuf::from);
-    let writable = rules.writable.iter().chain([&rules.temporary]).chain(&rules.replaced).cloned().chain(devices);
+    let writable = rules
+        .writable
+        .iter()
+        .chain([&rules.temporary])
+        .chain(rules.replaced.iter().map(|(path, _)| path))
+        .cloned()
+        .chain(devices);
     // Who cannot list a home folder fails in odd ways, so all names are seen, in what is hidden as well. Contents are not.
     let names = path_beneath_rules(["/"], AccessFs::ReadDir);
     let ruleset = ruleset.add_rules(path_beneath_rules(writable, AccessFs::from_all(NEWEST)))?.add_rules(names)?;

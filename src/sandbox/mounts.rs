@@ -78,15 +78,16 @@ fn arrange(rules: &Rules) -> Result<(), String> {
         .map_err(|error| format!("the mounts cannot be made private: {error}"))?;
     let shared_memory = PathBuf::from(SHARED_MEMORY);
     let sockets = sockets_of_others(rules);
-    let covering: Vec<&PathBuf> = rules.hidden.iter().chain(&rules.replaced).chain([&shared_memory]).collect();
+    let covering: Vec<&PathBuf> =
+        rules.hidden.iter().chain(rules.replaced.iter().map(|(path, _)| path)).chain([&shared_memory]).collect();
     let is_covered = |path: &Path| covering.iter().any(|folder| path.starts_with(folder));
     // All trees are copied while they can be reached by their names and nothing in them is hidden.
     let mut changes: Vec<(&PathBuf, Change)> = vec![(&shared_memory, Change::Empty(SHARED))];
     for path in rules.hidden.iter().chain(&rules.hidden_in_project).chain(&sockets).filter(|path| path.exists()) {
         changes.push((path, if path.is_dir() { Change::Empty(HIDING) } else { Change::Put(copy(&rules.empty)?) }));
     }
-    for path in &rules.replaced {
-        changes.push((path, Change::Put(copy(&rules.temporary)?)));
+    for (path, by) in &rules.replaced {
+        changes.push((path, Change::Put(copy(by)?)));
     }
     let kept = rules.writable.iter().chain(&rules.readable).chain([&rules.temporary]);
     for path in kept.filter(|path| is_covered(path) && path.exists()) {
@@ -116,7 +117,7 @@ fn arrange(rules: &Rules) -> Result<(), String> {
 
     // Each tree that differs from what is around it becomes a mount of its own.
     let terminals = PathBuf::from("/dev/pts");
-    let writable = rules.writable.iter().chain([&rules.temporary]).chain(&rules.replaced);
+    let writable = rules.writable.iter().chain([&rules.temporary]).chain(rules.replaced.iter().map(|(path, _)| path));
     let writable = writable.chain([&shared_memory, &terminals]);
     // What is kept in the place of shared memory is not writable like the rest there.
     let is_writable = |path: &Path| rules.writable.iter().any(|writable| path.starts_with(writable));

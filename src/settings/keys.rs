@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::policy::{PolicyEntry, PolicyWord};
 use super::{BudgetLimits, Isolation, Origin, Settings, parse_duration};
-use crate::model::{Claim, Problem, SandboxLevel, Severity, Tier};
+use crate::model::{Claim, GitAccess, Problem, SandboxLevel, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
 
@@ -90,12 +90,8 @@ pub(super) const KEYS: &[Key] = &[
     guarded_key("sandbox.read", |s, _, v| put(&mut s.sandbox.read, texts(v))),
     free("sandbox.git", |s, _, v| {
         let name = text(v)?;
-        let opens = match name.as_str() {
-            "read-only" => Ok(false),
-            "open" => Ok(true),
-            _ => Err(format!("is read-only or open, not `{name}`")),
-        };
-        put(&mut s.sandbox.opens_git, opens)
+        let access = GitAccess::parse(&name).ok_or_else(|| format!("is read-only, overlay or open, not `{name}`"));
+        put(&mut s.sandbox.git, access)
     }),
     free("isolation.mode", |s, _, v| put(&mut s.isolation.mode, isolation(v))),
     free("isolation.tiers.*", |s, tier, v| {
@@ -508,7 +504,7 @@ pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
     if find(name).is_none_or(|(key, rest)| (key.set)(&mut tried, rest, value).is_err()) {
         return false;
     }
-    let is_weaker = tried.sandbox.level > built_in.sandbox.level || tried.sandbox.opens_git;
+    let is_weaker = tried.sandbox.level > built_in.sandbox.level || tried.sandbox.git > built_in.sandbox.git;
     let asks_more = tried.policy.questions > built_in.policy.questions;
     let (tried, built_in) = (&tried.sessions, &built_in.sessions);
     // Each setting changes only its own field.

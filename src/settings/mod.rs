@@ -30,7 +30,7 @@ pub(crate) use keys::{ANY_HOST, BAD_VALUE};
 pub(crate) use layer::{NOT_TOML, from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
 pub(crate) use policy::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
-use crate::model::{Claim, Problem, SandboxLevel, Severity, Source, Tier, Usage};
+use crate::model::{Claim, GitAccess, Problem, SandboxLevel, Severity, Source, Tier, Usage};
 
 /// Where a value came from, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,8 +184,8 @@ pub(crate) struct SandboxSettings {
     pub(crate) require: bool,
     /// Files and folders that agents may read, although they are hidden by default; `~/` is the user's home.
     pub(crate) read: Vec<String>,
-    /// Whether commands may write in the project's `.git` at level `full`.
-    pub(crate) opens_git: bool,
+    /// What commands may do in the project's `.git` at level `full`.
+    pub(crate) git: GitAccess,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -524,7 +524,12 @@ impl Settings {
             },
             routing: RoutingSettings { threshold: 1.0 },
             isolation: IsolationSettings::default(),
-            sandbox: SandboxSettings { level: SandboxLevel::Full, require: false, read: Vec::new(), opens_git: false },
+            sandbox: SandboxSettings {
+                level: SandboxLevel::Full,
+                require: false,
+                read: Vec::new(),
+                git: GitAccess::ReadOnly,
+            },
             policy: PolicySettings { questions: u64::MAX, kept: BTreeMap::new() },
             budget: BudgetSettings::default(),
             check: Vec::new(),

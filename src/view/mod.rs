@@ -202,6 +202,10 @@ fn agent_line(kind: &EventKind) -> Option<(LineStyle, String)> {
         EventKind::ClonePreparing { command } if !command.is_empty() => {
             (LineStyle::Faint, format!("makes its clone ready: $ {}", first_line(command, DETAIL)))
         }
+        EventKind::GitFetched { reference, commit, name } => {
+            let (commit, name) = (commit.get(..7).unwrap_or(commit), name.trim_start_matches("refs/heads/"));
+            (LineStyle::Good, format!("its commit {commit} of {} is kept as {reference}", first_line(name, 80)))
+        }
         EventKind::CloneCommitted { conflicts, .. } if !conflicts.is_empty() => {
             (LineStyle::Warning, format!("its work is set aside: it conflicts in {}", list(conflicts)))
         }

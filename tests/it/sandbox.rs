@@ -264,6 +264,127 @@ fn git_is_read_only_at_level_full_and_open_if_the_user_says_so() {
     }
 }
 
+/// Everything in the user's `.git` but squad's own.
+fn git_of_user(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
+    let git = world.repo.root().join(".git");
+    let (mut open, mut found) = (vec![git.clone()], Vec::new());
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let inner = path.strip_prefix(&git).expect("it is below").to_owned();
+            // squad's refs, and the packs that hold what they lead to.
+            if ["squad", "refs/squad", "objects", "logs/refs/squad"].iter().any(|own| inner.starts_with(own)) {
+                continue;
+            }
+            if path.is_dir() { open.push(path) } else { found.push((inner, fs::read(&path).expect("a file"))) }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The value × what the agent's git does: whether that succeeds, and what of it is kept for the user. The rest of the
+/// user's `.git` is what it was, to the byte.
+#[test]
+fn an_agents_git_works_on_a_copy_if_the_user_says_so() {
+    const ANN: &str = "git -c user.name=B -c user.email=b@example.com";
+    let commit = format!("echo a > a.txt && git add a.txt && {ANN} commit --quiet -m made");
+    let amend = format!("{ANN} commit --quiet --amend --allow-empty -m made");
+    let stash = format!("echo b >> README.md && {ANN} stash --quiet");
+    let stashes = format!("{stash}; {}", stash.replace("echo b", "echo c"));
+    let detached = format!("git checkout --quiet --detach && {ANN} commit --quiet --allow-empty -m made");
+    let cases = [
+        ("git add README.md", true, 0),
+        (&commit, true, 1),
+        (&format!("{commit} && {amend}"), true, 1),
+        (&format!("git checkout --quiet -b other && {commit}"), true, 1),
+        (&detached, true, 1),
+        (&stashes, true, 2),
+        ("git gc --quiet --prune=now", true, 0),
+        ("git branch -D spare", true, 0),
+        ("git update-ref -d refs/squad/log; git update-ref -d HEAD", true, 0),
+        ("git config core.hooksPath hooks && git config core.fsmonitor 'touch ../out' && git status --short", true, 0),
+        ("echo 'touch ../out' > .git/hooks/post-commit && chmod +x .git/hooks/post-commit", true, 0),
+        ("rm -rf .git/refs .git/HEAD", true, 0),
+        ("rm -f .git/shared/pack/* .git/shared/*/*", false, 0),
+        ("mv .git gone", false, 0),
+    ];
+    for git in ["overlay", "read-only"] {
+        for (command, succeeds, kept) in &cases {
+            let Some(mut world) = World::at("full") else { return };
+            world.repo.variables.insert("SQUAD_SANDBOX_GIT".into(), git.into());
+            world.repo.write("README.md", "read me\n");
+            world.repo.git(&["add", "README.md"]);
+            world.repo.git(&["commit", "--quiet", "--message=first"]);
+            world.repo.git(&["branch", "spare"]);
+            let before = git_of_user(&world);
+            let output = world.run(&[&format!("({command}) && echo it 'worked'")]);
+            let after = git_of_user(&world);
+            let names = |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+            assert_eq!(names(&before), names(&after), "{git}: {command}: {output}");
+            assert!(before == after, "{git}: {command}: {output}");
+            let is_copy = git == "overlay";
+            let worked = results(&output).contains("it worked");
+            assert_eq!(worked, *succeeds && is_copy, "{git}: {command}: {output}");
+            let refs = world.repo.git(&["for-each-ref", "--format=%(refname)", "refs/squad/runs"]);
+            let refs: Vec<&str> = refs.lines().filter(|name| name.contains("_git/")).collect();
+            assert_eq!(refs.len(), if is_copy { *kept } else { 0 }, "{git}: {command}: {output}");
+            assert_eq!(output.out.matches("\"git.fetched\"").count(), refs.len(), "{git}: {command}: {output}");
+            world.repo.git(&["fsck", "--strict", "--no-dangling"]);
+            assert!(!world.repo.root().with_file_name("out").exists(), "{git}: {command}: {output}");
+            assert!(!output.out.contains("are only in"), "{git}: {command}: {output}");
+            let Some(reference) = refs.first() else { continue };
+            let said = world.repo.squad(&["diff", &run_of(&output)]);
+            assert!(said.err.contains(&format!("`git show {reference}`")), "{git}: {command}: {said}");
+            let log = world.repo.squad(&["log", &run_of(&output)]);
+            assert!(log.out.contains(&format!("is kept as {reference}")), "{git}: {command}: {log}");
+        }
+    }
+}
+
+/// What commits in a linked work tree, or in a project below the repository's root, is written elsewhere.
+#[test]
+fn git_of_a_linked_work_tree_and_around_the_project() {
+    let commit =
+        "git -c user.name=B -c user.email=b@example.com commit --quiet --allow-empty -m made && echo it 'worked'";
+    for (git, kind) in [
+        ("overlay", "linked"),
+        ("open", "linked"),
+        ("read-only", "linked"),
+        ("overlay", "below"),
+        ("open", "below"),
+        ("read-only", "below"),
+    ] {
+        let Some(mut world) = World::at("full") else { return };
+        world.repo.variables.insert("SQUAD_SANDBOX_GIT".into(), git.into());
+        let repo = &world.repo;
+        repo.git(&["add", "."]);
+        repo.git(&["commit", "--quiet", "--allow-empty", "--message=team"]);
+        let folder = match kind {
+            "linked" => {
+                repo.git(&["worktree", "add", "--quiet", "../linked"]);
+                repo.root().with_file_name("linked")
+            }
+            _ => {
+                fs::create_dir(repo.root().join("app")).expect("a folder");
+                fs::rename(repo.root().join(".squad"), repo.root().join("app/.squad")).expect("a team");
+                repo.root().join("app")
+            }
+        };
+        let script =
+            format!("[[turn]]\nagent = \"backend\"\nsteps = [{{ run = {commit:?} }}, {{ say = \"Done.\" }}]\n");
+        repo.write("../script.toml", &script);
+        let script = repo.root().join("../script.toml").display().to_string();
+        let arguments = ["orchestrate", "--script", &script, "@backend do it", "--permissions", "allow", "--json"];
+        let output = repo.squad_in(&folder, &arguments);
+        assert_eq!(results(&output).contains("it worked"), git != "read-only", "{git}, {kind}: {output}");
+        let made = repo.git(&["log", "--branches", "--format=%s"]).matches("made").count();
+        assert_eq!(made, usize::from(git == "open"), "{git}, {kind}: {output}");
+        let kept = output.out.matches("\"git.fetched\"").count();
+        assert_eq!(kept, usize::from(git == "overlay"), "{git}, {kind}: {output}");
+    }
+}
+
 #[test]
 fn ignored_environment_files_are_hidden_at_level_full_and_unharmed() {
     for level in LEVELS {
@@ -332,7 +453,7 @@ fn a_repository_may_only_tighten() {
     let repo = TestRepo::with_team();
     fs::write(
         repo.root().join(".squad/config.toml"),
-        "[sandbox]\nlevel = \"files\"\nread = [\"~/.ssh\"]\ngit = \"open\"\nrequire = true\n",
+        "[sandbox]\nlevel = \"files\"\nread = [\"~/.ssh\"]\ngit = \"overlay\"\nrequire = true\n",
     )
     .expect("a file");
     let output = repo.squad(&["config", "list", "--json"]);

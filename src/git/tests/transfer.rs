@@ -53,20 +53,28 @@ fn work_is_taken_from_a_bundle_and_nothing_else_of_it() {
     let before = world.git(&["for-each-ref"]);
     // The bundle is of another commit, of a ref of the user's, or no bundle.
     let of_other = host.bundle("refs/squad/works/x", &other);
-    assert!(repository.take_work(&of_other, (&work, kept), &base).unwrap_err().to_string().contains("is not in it"));
+    assert!(
+        repository
+            .take_work(&of_other, (&work, kept), &[base.clone()])
+            .unwrap_err()
+            .to_string()
+            .contains("is not in it")
+    );
     let of_branch = host.bundle("refs/heads/main2", &work);
-    assert!(repository.take_work(&of_branch, (&work, kept), &base).is_err());
+    assert!(repository.take_work(&of_branch, (&work, kept), &[base.clone()]).is_err());
     fs::write(&of_branch, "# v2 git bundle\nnonsense").unwrap();
-    assert!(repository.take_work(&of_branch, (&work, kept), &base).is_err());
-    assert!(repository.take_work(&of_branch, ("--all", kept), &base).is_err());
+    assert!(repository.take_work(&of_branch, (&work, kept), &[base.clone()]).is_err());
+    assert!(repository.take_work(&of_branch, ("--all", kept), &[base.clone()]).is_err());
     // git would read another repository of the user's in its place.
     let work_there = format!("gitdir: {}\n", host.root.display());
     host.git(&["update-ref", "refs/squad/works/x", &work], "");
     fs::write(&of_branch, work_there).unwrap();
-    assert!(repository.take_work(&of_branch, (&work, kept), &base).unwrap_err().to_string().contains("no bundle"));
+    assert!(
+        repository.take_work(&of_branch, (&work, kept), &[base.clone()]).unwrap_err().to_string().contains("no bundle")
+    );
     assert_eq!(world.git(&["for-each-ref"]), before, "none of them left anything");
     let good = host.bundle("refs/squad/works/ada", &work);
-    repository.take_work(&good, (&work, kept), &base).unwrap();
+    repository.take_work(&good, (&work, kept), &[base.clone()]).unwrap();
     assert_eq!(world.git(&["show", &format!("{kept}:new.txt")]), "from there\n");
     let after = world.git(&["for-each-ref"]);
     assert_eq!(after.lines().filter(|line| !before.contains(*line)).count(), 1, "only the work has a ref: {after}");
@@ -83,7 +91,7 @@ fn paths_that_lead_elsewhere_are_not_taken() {
     for name in [".git", "..", ".", ".GIT", "git~1"] {
         let work = host.commit(&format!("040000 tree {hooks}\t{name}\n"));
         let file = host.bundle("refs/squad/works/x", &work);
-        let taken = world.repository().take_work(&file, (&work, "refs/squad/runs/r_work/ada"), &base);
+        let taken = world.repository().take_work(&file, (&work, "refs/squad/runs/r_work/ada"), &[base.clone()]);
         assert!(taken.is_err(), "{name}");
         assert!(!world.git(&["for-each-ref"]).contains("r_work"), "{name}");
     }

@@ -57,6 +57,9 @@ pub(crate) struct RunDiff {
     pub(crate) left: Vec<String>,
     pub(crate) files: Vec<FileDiff>,
     pub(crate) not_covered: Vec<SkippedFile>,
+    /// Commits of the agents' own git, as refs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) commits: Vec<String>,
 }
 
 /// What somebody did to a file. A file has several if several did, one after the other.
@@ -93,8 +96,14 @@ pub(crate) fn diff(env: &Env, directory: &Path, run: Option<&str>, agent: Option
     files.stable_sort_by(|a, b| a.path.cmp(&b.path));
     let state = changes.undo_state();
     let (undone, left) = (state.has(agent.as_ref()), state.left_of(agent.as_ref()).to_vec());
+    let is_agents = |event: &&Event| agent.is_none() || event.agent == agent;
+    let fetched = changes.events.iter().filter(is_agents).filter_map(|event| match &event.kind {
+        EventKind::GitFetched { reference, .. } => Some(reference.clone()),
+        _ => None,
+    });
+    let commits = fetched.collect();
     let RunChanges { run, is_live, not_covered, .. } = changes;
-    Ok(RunDiff { run, live: is_live, undone, left, files, not_covered })
+    Ok(RunDiff { run, live: is_live, undone, left, files, not_covered, commits })
 }
 
 /// The newest run with a snapshot, as an answered greeting has none; else the newest.

@@ -392,9 +392,10 @@ impl Executor<'_> {
         let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
         let user = self.project.repository.user();
         let (branch, limits) = (requests.branch.as_deref(), [silence, tool, work]);
-        let level = level_of(self.workers.pool.sandbox());
-        let may_commit = requests.may_commit && self.clones.is_none_or(|clones| !clones.is_for(agent));
-        let sandbox = sandbox::explained(level, &self.project.settings.sandbox, may_commit);
+        let (bounds, is_cloned) = (self.workers.pool.sandbox(), self.clones.is_some_and(|clones| clones.is_for(agent)));
+        let git =
+            (requests.may_commit && !is_cloned, !is_cloned && bounds.is_some_and(|bounds| bounds.git().is_some()));
+        let sandbox = sandbox::explained(level_of(bounds), &self.project.settings.sandbox, git);
         Situation { user, branch, permissions, sandbox, limits }.text()
     }
 }

@@ -185,7 +185,7 @@ impl Mirror for CloneMirror {
     fn take(&self, file: &Path, commit: &str) -> Result<(), String> {
         let base = self.base()?;
         if commit != base {
-            self.store.take_work(file, (commit, &self.references[1]), &base).map_err(text)?;
+            self.store.take_work(file, (commit, &self.references[1]), &[base]).map_err(text)?;
         }
         self.clone.show(commit).map_err(text)
     }

@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::env::Clock;
 use crate::env::files::read_regular;
-use crate::git::{Landing, Repository, RepositoryState, WorkTreeSnapshot};
+use crate::git::{FetchedCommit, Landing, Repository, RepositoryState, WorkTreeSnapshot};
 use crate::model::{Change, Content, GitChanges, OtherRuns, RunId, Slug, list};
 use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
 use crate::ops::run::actions::Actions;
+use crate::ops::run::clones::REFS;
 use crate::ops::run::lease::RunFiles;
 use crate::ops::run::local_file;
 use crate::policy::Redactor;
 use crate::pool::{Action, RunRepository};
+use crate::sandbox::Sandbox;
 
 /// Bytes of a file of which squad knows whether it has changed.
 const LARGEST: u64 = 32 << 20;
@@ -135,6 +137,11 @@ impl RunRepository for RunSnapshots {
         let identity = self.repository.identity();
         let landing = self.repository.commit_files(snapshot, paths, &message, identity.as_ref(), self.clock.now());
         landing.map_err(|error| error.to_string())
+    }
+
+    fn fetch_commits(&self, sandbox: &Sandbox) -> Result<Vec<FetchedCommit>, String> {
+        let folder = format!("{REFS}{}_git", self.run);
+        self.repository.fetch_from_agents(sandbox, &folder).map_err(|error| error.to_string())
     }
 
     fn fingerprint(&self, path: &str) -> Option<blake3::Hash> {

@@ -9,14 +9,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use tempfile::TempDir;
+
 use crate::engine::command::Profile;
 use crate::env::{Env, files::measure, real};
 use crate::error::{Failure, FailureKind};
-use crate::model::{EventKind, IntoMap, SandboxLevel, Sort};
+use crate::git::SHARED;
+use crate::model::{EventKind, GitAccess, IntoMap, SandboxLevel, Sort};
 use crate::ops::Project;
 use crate::pool::Reports;
-use crate::program::{Programs, may_be_alive};
-use crate::sandbox::{Lack, Preparation, Rules, Sandbox, level_of};
+use crate::program::{Programs, git_folders, may_be_alive};
+use crate::sandbox::{GitCopy, Lack, Preparation, Rules, Sandbox, level_of};
 use crate::settings::{SandboxSettings, Settings};
 pub(crate) use protected::ignored_environment_files;
 
@@ -185,14 +188,23 @@ pub(crate) fn of_run(env: &Env, project: &Project, run: &str, attached: &[PathBu
 }
 
 /// The bounds explained to an agent, so that it need not find out by failing.
-pub(crate) fn explained(level: SandboxLevel, settings: &SandboxSettings, may_commit: bool) -> Option<String> {
+/// `has_copy`: its git works on a copy of `.git`.
+pub(crate) fn explained(
+    level: SandboxLevel,
+    settings: &SandboxSettings,
+    (may_commit, has_copy): (bool, bool),
+) -> Option<String> {
     let instead = match may_commit {
         true => "if you are asked to commit, use `squad_commit`",
         false => "so leave your changes in the work tree",
     };
     let writable = "what you start can write in the project and in $TMPDIR, and nowhere else";
     match level {
-        SandboxLevel::Full if !settings.opens_git => {
+        SandboxLevel::Full if has_copy => Some(format!(
+            "{writable}. Your git works on a copy of `.git`: what you commit there is kept for the user as a ref below \
+             `refs/squad/runs`, and moves none of the user's branches."
+        )),
+        SandboxLevel::Full if settings.git != GitAccess::Open => {
             Some(format!("{writable}. `.git` is read-only: `git add` and `git commit` fail; {instead}."))
         }
         SandboxLevel::Full | SandboxLevel::Files => Some(format!("{writable}.")),
@@ -239,9 +251,7 @@ fn sandbox(
     let make = |folder: &Path| fs::create_dir_all(folder).map_err(|error| Lack::of(folder, &error));
     make(&state.join(TEMPORARY))?;
     let state = real(&state);
-    let folder =
-        tempfile::Builder::new().prefix(&format!("{run}-{}-", std::process::id())).tempdir_in(state.join(TEMPORARY));
-    let folder = folder.map_err(|error| Lack::of(&state, &error))?;
+    let folder = folder_for(run, &state.join(TEMPORARY))?;
     let temporary = folder.path().to_owned();
     let empty = state.join("empty");
     fs::write(&empty, "").map_err(|error| Lack::of(&empty, &error))?;
@@ -283,10 +293,14 @@ fn sandbox(
         set,
         unset: DAEMONS.map(str::to_owned).to_vec(),
     };
+    if project.settings.sandbox.git == GitAccess::Open {
+        // That of a linked work tree, or of a repository around the project, lies elsewhere.
+        rules.writable.extend(git_folders(&root).into_iter().filter(|folder| !folder.starts_with(&root)));
+    }
     let mut placeholders = Vec::new();
     if level == SandboxLevel::Full {
         let path: Vec<PathBuf> = Programs::new(&root, &env.os_variables()).folders().to_vec();
-        if !project.settings.sandbox.opens_git {
+        if project.settings.sandbox.git != GitAccess::Open {
             (rules.read_only, placeholders) = protected::settings_of_git(project, &root)?;
         }
         rules.hidden.extend(["runs", "watch", "homes", "output", "sessions"].map(|name| local.join(name)));
@@ -300,15 +314,50 @@ fn sandbox(
         let needed = path.iter().chain(&programs).chain([&root, &home, &state, &squad, &local]);
         let needed: Vec<PathBuf> = needed.flat_map(|path| [path.clone(), real(path)]).collect();
         let is_free = |folder: &PathBuf| folder.is_dir() && !needed.iter().any(|path| path.starts_with(folder));
-        rules.replaced = ["/tmp", "/var/tmp"].map(PathBuf::from).into_iter().filter(is_free).collect();
+        let replaced = ["/tmp", "/var/tmp"].map(PathBuf::from).into_iter().filter(is_free);
+        rules.replaced = replaced.map(|folder| (folder, rules.temporary.clone())).collect();
         rules.readable.extend(path);
         rules.readable.extend([real(Path::new("/etc/resolv.conf")), squad.clone()]);
     }
-    let shown = rules.replaced.first().unwrap_or(&rules.temporary).clone();
+    let shown = rules.replaced.first().map_or(&rules.temporary, |(folder, _)| folder).clone();
     for variable in ["TMPDIR", "TEMP", "TMP"] {
         rules.set.insert(variable.to_owned(), shown.clone());
     }
-    Ok(Sandbox::new(&squad, rules, (folder, placeholders)))
+    let copies = level == SandboxLevel::Full && project.settings.sandbox.git == GitAccess::Overlay;
+    let git = if copies { git_copy(project, &root, &state.join(TEMPORARY), run, &mut rules)? } else { None };
+    Ok(Sandbox::new(&squad, rules, (folder, placeholders)).with_git(git))
+}
+
+/// Has programs find a copy in the place of the project's `.git`. `None`: `root` is a clone, in which squad commits.
+fn git_copy(
+    project: &Project,
+    root: &Path,
+    temporary: &Path,
+    run: &str,
+    rules: &mut Rules,
+) -> Result<Option<GitCopy>, Lack> {
+    let common = real(project.repository.common_dir());
+    if !git_folders(root).contains(&common) {
+        return Ok(None);
+    }
+    let copy = folder_for(run, temporary)?;
+    project.repository.copy_for_agents(copy.path()).map_err(|error| Lack::Broken(error.to_string()))?;
+    rules.read_only.retain(|path| !path.starts_with(&common));
+    rules.replaced.push((common.clone(), copy.path().to_owned()));
+    for (name, of_user) in SHARED {
+        let tree = real(&common.join(of_user));
+        if tree.is_dir() {
+            rules.read_only.push(common.join(name));
+            rules.replaced.push((common.join(name), tree));
+        }
+    }
+    Ok(Some(GitCopy::new(copy)))
+}
+
+/// A folder of a run's sandbox.
+fn folder_for(run: &str, temporary: &Path) -> Result<TempDir, Lack> {
+    let folder = tempfile::Builder::new().prefix(&format!("{run}-{}-", std::process::id())).tempdir_in(temporary);
+    folder.map_err(|error| Lack::of(temporary, &error))
 }
 
 /// The folders in which those of each sandbox lie.

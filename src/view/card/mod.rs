@@ -42,6 +42,8 @@ pub(crate) struct Card {
     verdicts: BTreeMap<Slug, (Verdict, String)>,
     /// What bounded the agents' programs.
     sandboxes: BTreeSet<SandboxLevel>,
+    /// Commits of agents' own git, as refs.
+    fetched: Vec<(Slug, String)>,
     /// When each agent's commands were completed, and when any agent last wrote a file, as counts of tool calls.
     commands: HashMap<(Slug, String), u64>,
     last_write: u64,
@@ -67,6 +69,9 @@ impl Card {
         }
         match kind {
             EventKind::CloneCommitted { .. } => self.cloned.extend(agent.cloned()),
+            EventKind::GitFetched { reference, .. } => {
+                self.fetched.extend(agent.cloned().map(|agent| (agent, reference.clone())))
+            }
             EventKind::RunUndone(undone) => {
                 self.undone.add(undone);
                 return;
@@ -164,6 +169,9 @@ impl Card {
                 _ => class.to_string(),
             };
             rows.note("git", Text::default().plain(&format!("{who}: {git}")));
+        }
+        for (agent, reference) in &self.fetched {
+            rows.note("git", Text::default().plain(&format!("{agent}: a commit is kept as {reference}")));
         }
         match &end.check {
             Some(check) => Self::project_check(end, check).into_iter().for_each(|text| rows.note("checked", text)),
