@@ -32,6 +32,8 @@ use crate::program::Program;
 const COMMAND: &str = "within";
 /// In the place of a program: try the bounds and say what holds.
 const PROBE: &str = "probe";
+/// Begins what is said if the bounds cannot be set.
+const NOT_SET_UP: &str = "the sandbox cannot be set up: ";
 /// The exit code if the bounds cannot be set, as `env` and `nice` use it.
 pub(crate) const NOT_ENTERED: u8 = 125;
 
@@ -43,6 +45,8 @@ pub(crate) struct Sandbox {
     /// The folder for temporary files, which is removed with the last copy of this.
     _temporary: Arc<TempDir>,
     _placeholders: Arc<Vec<Placeholder>>,
+    /// Those of [`Rules::hidden_in_project`].
+    _held: Arc<Vec<fs::File>>,
     git: Option<Arc<GitCopy>>,
 }
 
@@ -157,7 +161,7 @@ pub(crate) struct Rules {
     pub(crate) read_only: Vec<PathBuf>,
     /// Files and folders that cannot be read.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Files in the project that cannot be read. Only at level `full`.
+    /// Files in the project that cannot be read: links of squad's to them, as they can be renamed. Only at level `full`.
     pub(crate) hidden_in_project: Vec<PathBuf>,
     /// Files and folders in [`Self::hidden`] that can be read.
     pub(crate) readable: Vec<PathBuf>,
@@ -215,7 +219,20 @@ impl Sandbox {
     /// `squad` is this program; `temporary` is the folder of [`Rules::temporary`].
     pub(crate) fn new(squad: &Path, rules: Rules, (temporary, placeholders): (TempDir, Vec<Placeholder>)) -> Self {
         let (_temporary, _placeholders) = (Arc::new(temporary), Arc::new(placeholders));
-        Self { squad: Program::of_user(squad), rules, _temporary, _placeholders, git: None }
+        Self { squad: Program::of_user(squad), rules, _temporary, _placeholders, _held: Arc::default(), git: None }
+    }
+
+    /// The same, where these files of the project cannot be read, whatever becomes of their names.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn hiding_in_project(mut self, files: &[PathBuf]) -> Result<Self, Lack> {
+        let held = mounts::hold(files)?;
+        self.rules.hidden_in_project = held.iter().map(mounts::link_to).collect();
+        Ok(Self { _held: Arc::new(held), ..self })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn hiding_in_project(self, _files: &[PathBuf]) -> Result<Self, Lack> {
+        Ok(self)
     }
 
     /// The same, whose programs have this copy in the place of the project's `.git`.
@@ -294,7 +311,8 @@ impl Sandbox {
         }
         let output = output.map_err(|error| Lack::of(self.squad.path(), &error))?;
         let said = String::from_utf8_lossy(&output.stdout);
-        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let complaint = complaint.trim().trim_start_matches("warning: ").trim_start_matches(NOT_SET_UP).to_owned();
         Err(match () {
             () if !output.status.success() => complaint,
             () if !has_written => format!("{} could not be written inside", allowed.display()),
@@ -321,7 +339,7 @@ pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (S
     let entered = entered.and_then(|rules: Rules| enter(&rules).map(|()| rules));
     let rules = match entered {
         Ok(rules) => rules,
-        Err(reason) => return (format!("the sandbox cannot be set up: {reason}"), NOT_ENTERED),
+        Err(reason) => return (format!("{NOT_SET_UP}{reason}"), NOT_ENTERED),
     };
     if program == PROBE {
         return probe(arguments);

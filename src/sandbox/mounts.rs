@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind_recursive, mount_change,
     move_mount, open_tree,
@@ -16,7 +16,7 @@ use rustix::mount::{
 use rustix::process::{getgid, getuid};
 use rustix::thread::UnshareFlags;
 
-use super::Rules;
+use super::{Lack, Rules};
 use crate::model::Sort;
 
 /// A file system of its own inside, because others' programs share what is here outside.
@@ -30,8 +30,15 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// The system allows no user namespaces, or the kernel is older than 5.12.
 pub(super) fn enter(rules: &Rules) -> Result<(), String> {
     let folder = std::env::current_dir().map_err(|error| format!("the working folder: {error}"))?;
-    new_namespaces().map_err(|error| format!("no user namespace: {error}"))?;
-    arrange(rules)?;
+    // A process outside is not looked into from another user namespace.
+    let hidden: Result<Vec<OwnedFd>, String> = rules.hidden_in_project.iter().map(|link| opened(link)).collect();
+    let hidden = hidden?;
+    new_namespaces().map_err(|error| match error.kind() {
+        // So the kernel says that there may be no more.
+        io::ErrorKind::StorageFull => "no user namespace: user.max_user_namespaces allows none".to_owned(),
+        _ => format!("no user namespace: {error}"),
+    })?;
+    arrange(rules, &hidden)?;
     // The old working folder is that of the old mounts.
     std::env::set_current_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
@@ -73,7 +80,7 @@ const TRIES: usize = 100;
 const HIDING: &CStr = c"mode=0700,size=64k";
 const SHARED: &CStr = c"mode=1777";
 
-fn arrange(rules: &Rules) -> Result<(), String> {
+fn arrange(rules: &Rules, hidden: &[OwnedFd]) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| format!("the mounts cannot be made private: {error}"))?;
     let shared_memory = PathBuf::from(SHARED_MEMORY);
@@ -83,7 +90,7 @@ fn arrange(rules: &Rules) -> Result<(), String> {
     let is_covered = |path: &Path| covering.iter().any(|folder| path.starts_with(folder));
     // All trees are copied while they can be reached by their names and nothing in them is hidden.
     let mut changes: Vec<(&PathBuf, Change)> = vec![(&shared_memory, Change::Empty(SHARED))];
-    for path in rules.hidden.iter().chain(&rules.hidden_in_project).chain(&sockets).filter(|path| path.exists()) {
+    for path in rules.hidden.iter().chain(&sockets).filter(|path| path.exists()) {
         changes.push((path, if path.is_dir() { Change::Empty(HIDING) } else { Change::Put(copy(&rules.empty)?) }));
     }
     for (path, by) in &rules.replaced {
@@ -93,6 +100,10 @@ fn arrange(rules: &Rules) -> Result<(), String> {
     for path in kept.filter(|path| is_covered(path) && path.exists()) {
         changes.push((path, Change::Keep(copy(path)?)));
     }
+    // For each of them, and where one is renamed at that moment.
+    let spare = if hidden.is_empty() { 0 } else { TRIES };
+    let covers: Result<Vec<OwnedFd>, String> = (0..hidden.len() + spare).map(|_| copy(&rules.empty)).collect();
+    let mut covers = covers?;
     // From the outside in. The order of the same path is that of the list: what is kept comes last.
     changes.stable_sort_by_key(|(path, _)| path.components().count());
     for (path, change) in changes {
@@ -122,7 +133,7 @@ fn arrange(rules: &Rules) -> Result<(), String> {
     // What is kept in the place of shared memory is not writable like the rest there.
     let is_writable = |path: &Path| rules.writable.iter().any(|writable| path.starts_with(writable));
     let readable = rules.readable.iter().filter(|path| is_covered(path) && !is_writable(path));
-    let read_only = rules.read_only.iter().chain(&rules.hidden_in_project).chain(readable).map(|path| (path, true));
+    let read_only = rules.read_only.iter().chain(readable).map(|path| (path, true));
     let around = folders_around(rules);
     let writable = writable.chain(&around);
     let mut trees: Vec<(&PathBuf, bool)> = writable.map(|path| (path, false)).chain(read_only).collect();
@@ -137,15 +148,66 @@ fn arrange(rules: &Rules) -> Result<(), String> {
         let is_set = set_read_only(path, is_read_only, true).or_else(|_| set_read_only(path, is_read_only, false));
         is_set.map_err(|error| failed(path, error))?;
     }
-    Ok(())
+    hidden.iter().try_for_each(|file| cover(file, &mut covers))
 }
 
-/// The writable folders around what may not be written, or read: one that is mounted cannot be renamed, to put another
-/// in its place.
+/// As many of the project's files can be hidden. Each is held open, by the process that has the most open files.
+const MOST_HIDDEN: usize = 500;
+
+/// Opens files, to find them by whatever name they have later.
+///
+/// # Errors
+///
+/// There are too many.
+pub(super) fn hold(files: &[PathBuf]) -> Result<Vec<fs::File>, Lack> {
+    if files.len() > MOST_HIDDEN {
+        return Err(Lack::Broken(format!("over {MOST_HIDDEN} ignored .env files are to be hidden")));
+    }
+    // One that is gone needs no hiding.
+    let there = files.iter().filter(|file| file.exists());
+    there.map(|file| opened(file).map(fs::File::from).map_err(Lack::Broken)).collect()
+}
+
+/// The name of an open file of this process, for another one.
+pub(super) fn link_to(file: &fs::File) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
+}
+
+fn opened(path: &Path) -> Result<OwnedFd, String> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|error| failed(path, error))
+}
+
+/// Has an empty file stand in the place of this one. A mount stays on the file when its folder is renamed, which an agent
+/// may do at any moment.
+fn cover(file: &OwnedFd, covers: &mut Vec<OwnedFd>) -> Result<(), String> {
+    let link = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let own = rustix::fs::fstat(file).map_err(|error| failed(&link, error))?;
+    let place = || fs::read_link(&link).map_err(|error| failed(&link, error));
+    for _ in 0..TRIES {
+        let path = place()?;
+        let is_seen = rustix::fs::stat(&path).is_ok_and(|seen| (seen.st_dev, seen.st_ino) == (own.st_dev, own.st_ino));
+        if is_seen {
+            let Some(cover) = covers.pop() else { break };
+            set_read_only_tree(cover.as_fd()).map_err(|error| failed(&path, error))?;
+            // It may be gone from there by now.
+            if put(cover.as_fd(), &path).is_err() {
+                covers.push(cover);
+            }
+        } else if path == place()? {
+            // It is gone, or hidden.
+            return Ok(());
+        }
+    }
+    Err(failed(&place()?, "it is renamed all the time"))
+}
+
+/// The writable folders around what may not be written: one that is mounted cannot be renamed, to put another in its
+/// place.
 fn folders_around(rules: &Rules) -> BTreeSet<PathBuf> {
     let is_below = |folder: &Path, paths: &[PathBuf]| paths.iter().any(|path| folder.starts_with(path));
     let is_inner = |folder: &&Path| folder.parent().is_some_and(|parent| is_below(parent, &rules.writable));
-    let held = rules.read_only.iter().chain(&rules.hidden_in_project).flat_map(|path| path.ancestors().skip(1));
+    let held = rules.read_only.iter().flat_map(|path| path.ancestors().skip(1));
     held.filter(is_inner).filter(|folder| !is_below(folder, &rules.read_only)).map(Path::to_owned).collect()
 }
 
@@ -190,18 +252,27 @@ fn make_room(path: &Path, opened: &OwnedFd) -> io::Result<()> {
 }
 
 /// Of one mount, or of all in it.
-#[expect(unsafe_code, reason = "rustix has no mount_setattr")]
 fn set_read_only(path: &Path, is_read_only: bool, with_inner: bool) -> io::Result<()> {
+    let flags = if with_inner { libc::AT_RECURSIVE } else { 0 };
+    set_attributes((libc::AT_FDCWD, path), is_read_only, flags)
+}
+
+/// Of a tree that is nowhere yet.
+fn set_read_only_tree(copied: BorrowedFd<'_>) -> io::Result<()> {
+    set_attributes((copied.as_raw_fd(), Path::new("")), true, libc::AT_EMPTY_PATH)
+}
+
+#[expect(unsafe_code, reason = "rustix has no mount_setattr")]
+fn set_attributes((folder, path): (i32, &Path), is_read_only: bool, flags: i32) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let bits = |is_set: bool| if is_set { libc::MOUNT_ATTR_RDONLY } else { 0 };
     let attributes =
         libc::mount_attr { attr_set: bits(is_read_only), attr_clr: bits(!is_read_only), propagation: 0, userns_fd: 0 };
-    let flags = if with_inner { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: both pointers are valid for the call, and the size is that of the structure.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
+            folder,
             path.as_ptr(),
             flags,
             &raw const attributes,

@@ -4,6 +4,9 @@ mod adopt;
 mod agents;
 mod answers;
 mod attach;
+#[cfg(unix)]
+#[path = "../support/attempts.rs"]
+mod attempts;
 mod bad_input;
 #[cfg(unix)]
 mod batch;

@@ -305,7 +305,7 @@ fn an_agents_git_works_on_a_copy_if_the_user_says_so() {
         ("git update-ref -d refs/squad/log; git update-ref -d HEAD", true, 0),
         ("git config core.hooksPath hooks && git config core.fsmonitor 'touch ../out' && git status --short", true, 0),
         ("echo 'touch ../out' > .git/hooks/post-commit && chmod +x .git/hooks/post-commit", true, 0),
-        ("rm -rf .git/refs .git/HEAD", true, 0),
+        ("mv .git/HEAD .git/gone && mv .git/gone .git/HEAD", true, 0),
         ("rm -f .git/shared/pack/* .git/shared/*/*", false, 0),
         ("mv .git gone", false, 0),
     ];
@@ -340,6 +340,21 @@ fn an_agents_git_works_on_a_copy_if_the_user_says_so() {
             assert!(log.out.contains(&format!("is kept as {reference}")), "{git}: {command}: {log}");
         }
     }
+}
+
+/// What squad cannot fetch is not deleted with the run.
+#[test]
+fn commits_of_a_broken_copy_stay_there() {
+    let Some(mut world) = World::at("full") else { return };
+    world.repo.variables.insert("SQUAD_SANDBOX_GIT".into(), "overlay".into());
+    let output = world.run(&["echo x > .git/HEAD", "echo kept > .git/mine"]);
+    let events = TestRepo::events(&output);
+    let said = events.iter().filter(|event| event["type"] == "session.error");
+    let said: Vec<String> = said.map(|event| event["reason"].as_str().expect("a text").to_owned()).collect();
+    let folder = said[0].strip_prefix("the commits of its git are only in ").and_then(|rest| rest.split(',').next());
+    let text = fs::read_to_string(Path::new(folder.expect("a folder")).join("mine"));
+    assert_eq!(text.expect("it is kept"), "kept\n", "{output}");
+    assert_eq!(output.code, 0, "{output}");
 }
 
 /// What commits in a linked work tree, or in a project below the repository's root, is written elsewhere.
@@ -392,6 +407,7 @@ fn ignored_environment_files_are_hidden_at_level_full_and_unharmed() {
         let root = world.repo.root();
         world.write(&root.join(".gitignore"), ".env\n");
         world.write(&root.join(".env"), "SECRET=hunter2hunter2\n");
+        world.write(&root.join("README.md"), "Read this.\n");
         world.write(&root.join("apps/api/.env"), "SECRET=hunter2hunter2\n");
         world.write(&root.join("build/.a/b/c/d/.env"), "SECRET=hunter2hunter2\n");
         world.write(&root.join("../shared/.env"), "SECRET=hunter2hunter2\n");
@@ -409,12 +425,91 @@ fn ignored_environment_files_are_hidden_at_level_full_and_unharmed() {
             "rm web/.env; cut -c1-12 ../shared/prod",
             "cat .env.local",
             "echo X=1 > .env; echo X=1 >> .env",
+            "python3 -c \"import os; os.rename('moved/api', 'api'); os.rename('README.md', 'api/README.md')\" && echo re'named'",
         ]);
         let said = results(&output);
+        assert!(said.contains("renamed"), "a folder with such a file is like others: {output}");
         assert_eq!(said.matches("SECRET=hunte").count(), if level == "full" { 0 } else { 9 }, "{level}: {output}");
         assert!(said.contains("NOT_IGNORED"), "{level}: {output}");
         let text = fs::read_to_string(root.join(".env")).expect("it is there");
         assert_eq!(text.contains("SECRET"), level == "full", "{level}: {text}");
+    }
+}
+
+/// A program that is started while the folder around such a file is renamed does not see it either.
+#[test]
+fn an_environment_file_that_is_renamed_all_the_time_is_hidden() {
+    let Some(world) = World::at("full") else { return };
+    let root = world.repo.root();
+    world.write(&root.join(".gitignore"), ".env\n");
+    world.write(&root.join("a/.env"), "SECRET=hunter2hunter2\n");
+    let turn = "(for n in $(seq 3000); do mv -T a b; mv -T b a; done) > /dev/null 2>&1 & sleep 0.2";
+    let look = "for n in $(seq 300); do cut -c1-12 a/.env b/.env; done 2> /dev/null; true";
+    let output = world.run(&[&[turn][..], &[look; 20]].concat());
+    assert!(!results(&output).contains("SECRET=hunte"), "{output}");
+    assert!(results(&output).lines().count() > 1, "{output}");
+}
+
+/// A system that lacks something × the level that is left, and what is said; the real program in such a system.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_system_that_lacks_something_has_the_next_level_and_says_so() {
+    /// Answers the system call by which Landlock is asked for, 444, as a kernel without it does.
+    const NO_LANDLOCK: &str = "import ctypes as c, os, sys, struct
+class F(c.Structure): _fields_ = [('len', c.c_ushort), ('filter', c.c_char_p)]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x50026), (0x06, 0, 0, 0x7fff0000)]
+text = b''.join(struct.pack('HBBI', *line) for line in code)
+libc = c.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, c.byref(F(len(code), text)), 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])";
+    let no_namespaces = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+    let inner = "mount -t tmpfs none \"$1\" && cp -a ./. \"$1\" && cd \"$1\" && shift && exec \"$@\"";
+    let alone = ["unshare", "--user", "--map-root-user", "--mount"];
+    let world = World::at("full");
+    let Some(world) = world.filter(|_| std::process::Command::new("unshare").arg("--version").output().is_ok()) else {
+        return;
+    };
+    let root = world.repo.root();
+    let (device, link) = (root.with_file_name("device"), root.with_file_name("link"));
+    fs::create_dir(&device).expect("a folder");
+    std::os::unix::fs::symlink(&root, &link).expect("a link");
+    let device = device.display().to_string();
+    let script = "[[turn]]\nagent = \"backend\"\nsteps = [{ run = \"echo it 'worked'; echo x > ../out\" }, { say = \"Done.\" }]\n";
+    world.repo.write("../script.toml", script);
+    let script = root.join("../script.toml").display().to_string();
+    let squad = [env!("CARGO_BIN_EXE_squad"), "orchestrate", "--script", &script, "@backend do it", "--json"];
+    let squad = [&squad[..], &["--permissions", "allow"]].concat();
+    for (name, wrapper, directory, level, said) in [
+        ("nothing is lacking", &[][..], &root, "full", ""),
+        ("below a link", &[], &link, "full", ""),
+        ("a sandbox of another's", &alone, &root, "full", ""),
+        ("another device", &[&alone[..], &["sh", "-c", inner, "-", &device]].concat(), &root, "full", ""),
+        (
+            "no user namespaces",
+            &[&alone[..], &["sh", "-c", no_namespaces, "-"]].concat(),
+            &root,
+            "files",
+            "`full`: no user namespace: user.max_user_namespaces allows none",
+        ),
+        ("no Landlock", &["python3", "-c", NO_LANDLOCK], &root, "rules", "`files`: Landlock"),
+    ] {
+        for is_required in [false, true] {
+            let words = [wrapper, &squad].concat();
+            let mut command = world.repo.command(words[0], directory);
+            command.args(&words[1..]).env("SQUAD_SANDBOX_REQUIRE", is_required.to_string());
+            let output = command.output().expect("it runs");
+            let text = [&output.stdout[..], &output.stderr].concat();
+            let text = String::from_utf8_lossy(&text);
+            assert!(text.contains(said), "{name}, {is_required}: {text}");
+            let is_refused = is_required && level != "full";
+            assert_eq!(output.status.code(), Some(if is_refused { 5 } else { 0 }), "{name}, {is_required}: {text}");
+            assert_eq!(text.contains("it worked"), !is_refused, "{name}, {is_required}: {text}");
+            let held = text.contains(&format!("\"sandbox\":\"{level}\""));
+            assert_eq!(held, !is_refused, "{name}, {is_required}: {text}");
+            let out = root.with_file_name("out");
+            assert_eq!(out.exists(), level == "rules" && !is_refused, "{name}, {is_required}: {text}");
+            let _ = fs::remove_file(out);
+        }
     }
 }
 

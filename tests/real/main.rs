@@ -1,5 +1,7 @@
 //! The `squad` binary with the real programs that `.ci/install-real-parts` installs.
 
+#[path = "../support/attempts.rs"]
+mod attempts;
 #[path = "../support/copilot_cli.rs"]
 mod copilot_cli;
 #[path = "../support/emulator.rs"]
@@ -39,6 +41,7 @@ mod peers;
 mod policy;
 mod prompt;
 mod resume;
+mod sandbox;
 mod screen;
 mod session_engines;
 mod steps;

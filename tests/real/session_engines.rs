@@ -26,6 +26,12 @@ fn own(tool: &str, arguments: &Value) -> String {
 /// A world whose agents work on Claude Code, but for what `others` says.
 pub(crate) fn world_of<const N: usize>(others: &str, scripts: impl FnOnce(&Path) -> [Script; N]) -> World {
     let mut world = World::new(scripts);
+    on_claude(&mut world, others);
+    world
+}
+
+/// Makes Claude Code a world's engine.
+pub(crate) fn on_claude(world: &mut World, others: &str) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules/@anthropic-ai");
     let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
     let configuration = format!(
@@ -44,7 +50,6 @@ pub(crate) fn world_of<const N: usize>(others: &str, scripts: impl FnOnce(&Path)
     ] {
         world.repo.variables.insert(name.to_owned(), value);
     }
-    world
 }
 
 /// As the team of `resume`, on Claude Code.

@@ -65,7 +65,15 @@ pub(crate) struct World {
 impl World {
     /// `scripts` is given the repository's root: the CLI's own tools take absolute paths.
     pub(crate) fn new<const N: usize>(scripts: impl FnOnce(&Path) -> [Script; N]) -> Self {
-        let mut repo = TestRepo::empty();
+        Self::of(TestRepo::empty(), scripts)
+    }
+
+    /// Not in shared memory, which agents may write at level `files`.
+    pub(crate) fn on_disk<const N: usize>(scripts: impl FnOnce(&Path) -> [Script; N]) -> Self {
+        Self::of(TestRepo::empty_on_disk(), scripts)
+    }
+
+    fn of<const N: usize>(mut repo: TestRepo, scripts: impl FnOnce(&Path) -> [Script; N]) -> Self {
         install_team(&repo);
         let model = ModelServer::start(scripts(&repo.root()));
         repo.variables.remove("COPILOT_CLI_PATH");

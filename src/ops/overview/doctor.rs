@@ -199,7 +199,7 @@ fn bounds(env: &Env, project: &Project) -> (Option<SandboxLevel>, Option<Finding
         let problem = Problem::new(severity, place, "sandbox-weaker", message);
         Finding { area: Area::Engine, problem: hint.into_iter().fold(problem, Problem::hint) }
     };
-    let bounds = match sandbox::of_run(env, project, "doctor", &[]) {
+    let bounds = match sandbox::of_run(env, project, &[]) {
         Ok(bounds) => bounds,
         Err(failure) => return (None, Some(find(Severity::Error, failure.message, failure.hint))),
     };

@@ -45,7 +45,7 @@ impl<'a> CheckClone<'a> {
                 .map_err(|error| format!("no clone can be made for it: {error}"))?;
         }
         let there = project.moved_to(clone.clone(), &work_dir);
-        let sandbox = clones::bounds((env, project, run), &there, &[], |_| {})?;
+        let sandbox = clones::bounds((env, project), &there, &[], |_| {})?;
         let root = there.folder.root.clone();
         let opened = Self { env, project, run, clone, root, sandbox };
         if !ready.exists() {

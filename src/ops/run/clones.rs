@@ -151,7 +151,7 @@ pub(super) fn folder_of_run(env: &Env, repository: &Repository, run: &RunId) -> 
 
 /// What bounds programs to a clone.
 pub(super) fn bounds(
-    (env, project, run): (&Env, &Project, &RunId),
+    (env, project): (&Env, &Project),
     clone: &Project,
     attached: &[PathBuf],
     report: impl FnOnce(&Bounds),
@@ -159,7 +159,7 @@ pub(super) fn bounds(
     // The objects that the clone reads are there.
     let source = [&*project.work_dir, project.repository.common_dir()].map(real);
     let readable: Vec<PathBuf> = attached.iter().cloned().chain(source).collect();
-    let bounds = sandbox::of_run(env, clone, run.as_str(), &readable).map_err(|failure| failure.message)?;
+    let bounds = sandbox::of_run(env, clone, &readable).map_err(|failure| failure.message)?;
     report(&bounds);
     // What git ignores there is no business of those that work here.
     let hidden = sandbox::ignored_environment_files(project)?;
@@ -800,7 +800,7 @@ impl Basis {
         host: Option<&str>,
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
-        let whose = (&self.env, &self.project, &self.run);
+        let whose = (&self.env, &self.project);
         let sandbox = bounds(whose, &project, &self.attached, |bounds| bounds.report(&self.reports))?;
         let engines = match host {
             Some(host) => self.engines_on(host, agent, place, (&project, &repository))?,

@@ -473,7 +473,7 @@ async fn sessions_of(
     if env.threads {
         project.repository.ask_ahead();
     }
-    let bounds = sandbox::of_run(env, project, run.as_str(), &attached)
+    let bounds = sandbox::of_run(env, project, &attached)
         .map_err(|failure| NotStarted { engine: project.settings.engine.name.clone(), failure })?;
     bounds.report(reports);
     let script = order.script.take();

@@ -805,7 +805,7 @@ async fn copilot_report(
 
 /// The level of the sandbox in which a run would start a program, if that changes how it is started.
 pub(crate) fn level_for(env: &Env, project: &Project, profile: &Profile) -> SandboxLevel {
-    let bounds = profile.inside.is_some().then(|| sandbox::of_run(env, project, "engines", &[]));
+    let bounds = profile.inside.is_some().then(|| sandbox::of_run(env, project, &[]));
     bounds.and_then(Result::ok).map_or(SandboxLevel::Rules, |bounds| bounds.level())
 }
 

@@ -142,7 +142,7 @@ impl Place {
             Repository::create(&path, &git_environment(&inner, &path))?;
             let mut project = Project::open_without_team(&inner, &path, Layer::default())?;
             project.settings = settings.clone();
-            let mut bounds = sandbox::of_run(&inner, &project, run.as_str(), &[])?;
+            let mut bounds = sandbox::of_run(&inner, &project, &[])?;
             bounds.sandbox = bounds.sandbox.map(|bounds| bounds.hiding(hidden.iter().cloned()));
             Ok((project, bounds))
         };

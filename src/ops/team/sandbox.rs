@@ -157,12 +157,12 @@ impl Bounds {
 /// up is nothing of the system's, such as a full disk.
 ///
 /// `attached`: files that the agents may read wherever they are.
-pub(crate) fn of_run(env: &Env, project: &Project, run: &str, attached: &[PathBuf]) -> Result<Bounds, Failure> {
+pub(crate) fn of_run(env: &Env, project: &Project, attached: &[PathBuf]) -> Result<Bounds, Failure> {
     let settings = &project.settings.sandbox;
     let mut reasons = Vec::new();
     let mut found = None;
     for level in [SandboxLevel::Full, SandboxLevel::Files].into_iter().filter(|level| *level >= settings.level) {
-        let made = sandbox(env, project, run, attached, level);
+        let made = sandbox(env, project, attached, level);
         match made.and_then(|sandbox| sandbox.probe().map(|()| sandbox)) {
             Ok(sandbox) => {
                 found = Some(sandbox);
@@ -233,13 +233,7 @@ pub(super) fn hidden(env: &Env, settings: &Settings) -> Vec<PathBuf> {
     hidden
 }
 
-fn sandbox(
-    env: &Env,
-    project: &Project,
-    run: &str,
-    attached: &[PathBuf],
-    level: SandboxLevel,
-) -> Result<Sandbox, Lack> {
+fn sandbox(env: &Env, project: &Project, attached: &[PathBuf], level: SandboxLevel) -> Result<Sandbox, Lack> {
     let unset = || "HOME is not set".to_owned();
     let squad = env.program.clone().ok_or_else(|| "squad does not know its own program".to_owned())?;
     let home = Path::new(env.variable("HOME").filter(|home| Path::new(home).is_absolute()).ok_or_else(unset)?);
@@ -251,7 +245,7 @@ fn sandbox(
     let make = |folder: &Path| fs::create_dir_all(folder).map_err(|error| Lack::of(folder, &error));
     make(&state.join(TEMPORARY))?;
     let state = real(&state);
-    let folder = folder_for(run, &state.join(TEMPORARY))?;
+    let folder = folder_for(&state.join(TEMPORARY))?;
     let temporary = folder.path().to_owned();
     let empty = state.join("empty");
     fs::write(&empty, "").map_err(|error| Lack::of(&empty, &error))?;
@@ -297,7 +291,7 @@ fn sandbox(
         // That of a linked work tree, or of a repository around the project, lies elsewhere.
         rules.writable.extend(git_folders(&root).into_iter().filter(|folder| !folder.starts_with(&root)));
     }
-    let mut placeholders = Vec::new();
+    let (mut placeholders, mut hidden_in_project) = (Vec::new(), Vec::new());
     if level == SandboxLevel::Full {
         let path: Vec<PathBuf> = Programs::new(&root, &env.os_variables()).folders().to_vec();
         if project.settings.sandbox.git != GitAccess::Open {
@@ -305,7 +299,7 @@ fn sandbox(
         }
         rules.hidden.extend(["runs", "watch", "homes", "output", "sessions"].map(|name| local.join(name)));
         rules.hidden.push("/run".into());
-        rules.hidden_in_project = ignored_environment_files(project)?;
+        hidden_in_project = ignored_environment_files(project)?;
         // A program there needs what lies beside it, so the folder stays as it is, read-only.
         let settings = &project.settings;
         let programs = settings.engines.values().filter_map(|profile| profile.program.as_deref());
@@ -324,23 +318,17 @@ fn sandbox(
         rules.set.insert(variable.to_owned(), shown.clone());
     }
     let copies = level == SandboxLevel::Full && project.settings.sandbox.git == GitAccess::Overlay;
-    let git = if copies { git_copy(project, &root, &state.join(TEMPORARY), run, &mut rules)? } else { None };
-    Ok(Sandbox::new(&squad, rules, (folder, placeholders)).with_git(git))
+    let git = if copies { git_copy(project, &root, &state.join(TEMPORARY), &mut rules)? } else { None };
+    Sandbox::new(&squad, rules, (folder, placeholders)).with_git(git).hiding_in_project(&hidden_in_project)
 }
 
 /// Has programs find a copy in the place of the project's `.git`. `None`: `root` is a clone, in which squad commits.
-fn git_copy(
-    project: &Project,
-    root: &Path,
-    temporary: &Path,
-    run: &str,
-    rules: &mut Rules,
-) -> Result<Option<GitCopy>, Lack> {
+fn git_copy(project: &Project, root: &Path, temporary: &Path, rules: &mut Rules) -> Result<Option<GitCopy>, Lack> {
     let common = real(project.repository.common_dir());
     if !git_folders(root).contains(&common) {
         return Ok(None);
     }
-    let copy = folder_for(run, temporary)?;
+    let copy = folder_for(temporary)?;
     project.repository.copy_for_agents(copy.path()).map_err(|error| Lack::Broken(error.to_string()))?;
     rules.read_only.retain(|path| !path.starts_with(&common));
     rules.replaced.push((common.clone(), copy.path().to_owned()));
@@ -354,9 +342,9 @@ fn git_copy(
     Ok(Some(GitCopy::new(copy)))
 }
 
-/// A folder of a run's sandbox.
-fn folder_for(run: &str, temporary: &Path) -> Result<TempDir, Lack> {
-    let folder = tempfile::Builder::new().prefix(&format!("{run}-{}-", std::process::id())).tempdir_in(temporary);
+/// A folder of this process's. The path of a socket in it has 107 bytes, so its name is short.
+fn folder_for(temporary: &Path) -> Result<TempDir, Lack> {
+    let folder = tempfile::Builder::new().prefix(&format!("{}-", std::process::id())).tempdir_in(temporary);
     folder.map_err(|error| Lack::of(temporary, &error))
 }
 

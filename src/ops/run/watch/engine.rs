@@ -51,7 +51,7 @@ async fn start(
     script: Option<Script>,
     reports: &Reports,
 ) -> Result<Arc<SessionPool>, Failure> {
-    let bounds = sandbox::of_run(env, project, run.as_str(), &[])?;
+    let bounds = sandbox::of_run(env, project, &[])?;
     bounds.report(reports);
     let engines = engines::prepare(env, project, run, script, bounds.sandbox.as_ref());
     engines.get(None, reports).await?;

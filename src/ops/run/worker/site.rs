@@ -114,7 +114,7 @@ impl Site {
         settings.level = settings.level.min(order.sandbox);
         settings.require |= order.requires_sandbox;
         let readable = [real(&source), folder.join(ATTACHED)];
-        let bounds = sandbox::of_run(env, &project, run.as_str(), &readable).map_err(|failure| failure.message)?;
+        let bounds = sandbox::of_run(env, &project, &readable).map_err(|failure| failure.message)?;
         let turns = turns(&folder.join(TURNS));
         let script = order.script.as_deref().map(Script::parse).transpose()?;
         let script = script.map(|script| script.after(BTreeMap::from([(agent.clone(), turns)])));
