@@ -173,7 +173,15 @@ mod tests {
 
     fn of(files: Vec<FileDiff>) -> RunDiff {
         let run = RunId::new("20260301-090000-abcdef");
-        RunDiff { run, live: false, undone: false, left: Vec::new(), files, not_covered: Vec::new() }
+        RunDiff {
+            run,
+            live: false,
+            undone: false,
+            left: Vec::new(),
+            files,
+            not_covered: Vec::new(),
+            commits: Vec::new(),
+        }
     }
 
     fn file(path: &str, patch: &str) -> FileDiff {

@@ -13,7 +13,7 @@
 
 use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
-use super::{error::Error, program::Call, repository::Repository};
+use super::{error::Error, program::Call, repository::Repository, work_tree::FOLDER};
 use crate::env::{files::read_regular, unique_id};
 use crate::sandbox::Sandbox;
 
@@ -61,8 +61,8 @@ impl Repository {
         fs::write(&config, [&text, SETTINGS.as_bytes()].concat()).map_err(Error::io("write", &config))
     }
 
-    /// Fetches the commits of the agents' git that are not here, as refs `FOLDER/NUMBER`.
-    pub(crate) fn fetch_from_agents(&self, sandbox: &Sandbox, folder: &str) -> Result<Vec<FetchedCommit>, Error> {
+    /// Fetches the commits of the agents' git that are not here, as refs `refs/squad/runs/NAME/NUMBER`.
+    pub(crate) fn fetch_from_agents(&self, sandbox: &Sandbox, name: &str) -> Result<Vec<FetchedCommit>, Error> {
         let place = self.work_dir().unwrap_or(self.git_dir());
         let call = |arguments: &[&str]| Call::inside(sandbox, self.environment(), place, arguments).timeout(TIMEOUT);
         let tips = self.tips_of_agents(&call)?;
@@ -85,13 +85,12 @@ impl Repository {
         // Where no agent can put another in its place.
         let file = tempfile::NamedTempFile::new().map_err(Error::io("write to", std::env::temp_dir()))?;
         fs::write(file.path(), bytes).map_err(Error::io("write", file.path()))?;
-        let name = folder.strip_prefix("refs/squad/runs/").unwrap_or(folder);
         let mut number = self.last_snapshot(name)?;
-        let fetch = |(commit, name): (String, String)| {
+        let fetch = |(commit, called): (String, String)| {
             number += 1;
-            let reference = format!("{folder}/{number}");
+            let reference = format!("{FOLDER}{name}/{number}");
             self.take_work(file.path(), (&commit, &reference), &bases)?;
-            Ok(FetchedCommit { reference, commit, name })
+            Ok(FetchedCommit { reference, commit, name: called })
         };
         tips.into_iter().map(fetch).collect()
     }

@@ -51,7 +51,7 @@ pub(crate) use state::RepositoryState;
 use status::{Entry, Status};
 
 /// One folder of refs for each run. They are local: squad never pushes them.
-const FOLDER: &str = "refs/squad/runs/";
+pub(super) const FOLDER: &str = "refs/squad/runs/";
 /// The start of every snapshot's commit message.
 const SUBJECT: &str = "work tree of run";
 

@@ -11,7 +11,6 @@ use crate::model::{Change, Content, GitChanges, OtherRuns, RunId, Slug, list};
 use crate::ops::Project;
 use crate::ops::ledger::journal::writer;
 use crate::ops::run::actions::Actions;
-use crate::ops::run::clones::REFS;
 use crate::ops::run::lease::RunFiles;
 use crate::ops::run::local_file;
 use crate::policy::Redactor;
@@ -140,8 +139,8 @@ impl RunRepository for RunSnapshots {
     }
 
     fn fetch_commits(&self, sandbox: &Sandbox) -> Result<Vec<FetchedCommit>, String> {
-        let folder = format!("{REFS}{}_git", self.run);
-        self.repository.fetch_from_agents(sandbox, &folder).map_err(|error| error.to_string())
+        let name = format!("{}_git", self.run);
+        self.repository.fetch_from_agents(sandbox, &name).map_err(|error| error.to_string())
     }
 
     fn fingerprint(&self, path: &str) -> Option<blake3::Hash> {
