@@ -104,9 +104,11 @@ fn candidates(plan: &Plan) -> Vec<&Slug> {
 
 /// `lead, backend, frontend and 3 more`
 fn some_of(agents: &[&Slug]) -> String {
-    let (first, rest) = agents.split_at(agents.len().min(CANDIDATES));
-    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-    format!("{}{more}", list(first))
+    let first = agents.iter().take(CANDIDATES).map(ToString::to_string).collect::<Vec<_>>();
+    match agents.len() - first.len() {
+        0 => list(&first),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 /// The message as a shell takes it.
