@@ -55,26 +55,30 @@ fn work_is_taken_from_a_bundle_and_nothing_else_of_it() {
     let of_other = host.bundle("refs/squad/works/x", &other);
     assert!(
         repository
-            .take_work(&of_other, (&work, kept), &[base.clone()])
+            .take_work(&of_other, (&work, kept), std::slice::from_ref(&base))
             .unwrap_err()
             .to_string()
             .contains("is not in it")
     );
     let of_branch = host.bundle("refs/heads/main2", &work);
-    assert!(repository.take_work(&of_branch, (&work, kept), &[base.clone()]).is_err());
+    assert!(repository.take_work(&of_branch, (&work, kept), std::slice::from_ref(&base)).is_err());
     fs::write(&of_branch, "# v2 git bundle\nnonsense").unwrap();
-    assert!(repository.take_work(&of_branch, (&work, kept), &[base.clone()]).is_err());
-    assert!(repository.take_work(&of_branch, ("--all", kept), &[base.clone()]).is_err());
+    assert!(repository.take_work(&of_branch, (&work, kept), std::slice::from_ref(&base)).is_err());
+    assert!(repository.take_work(&of_branch, ("--all", kept), std::slice::from_ref(&base)).is_err());
     // git would read another repository of the user's in its place.
     let work_there = format!("gitdir: {}\n", host.root.display());
     host.git(&["update-ref", "refs/squad/works/x", &work], "");
     fs::write(&of_branch, work_there).unwrap();
     assert!(
-        repository.take_work(&of_branch, (&work, kept), &[base.clone()]).unwrap_err().to_string().contains("no bundle")
+        repository
+            .take_work(&of_branch, (&work, kept), std::slice::from_ref(&base))
+            .unwrap_err()
+            .to_string()
+            .contains("no bundle")
     );
     assert_eq!(world.git(&["for-each-ref"]), before, "none of them left anything");
     let good = host.bundle("refs/squad/works/ada", &work);
-    repository.take_work(&good, (&work, kept), &[base.clone()]).unwrap();
+    repository.take_work(&good, (&work, kept), std::slice::from_ref(&base)).unwrap();
     assert_eq!(world.git(&["show", &format!("{kept}:new.txt")]), "from there\n");
     let after = world.git(&["for-each-ref"]);
     assert_eq!(after.lines().filter(|line| !before.contains(*line)).count(), 1, "only the work has a ref: {after}");
@@ -91,7 +95,8 @@ fn paths_that_lead_elsewhere_are_not_taken() {
     for name in [".git", "..", ".", ".GIT", "git~1"] {
         let work = host.commit(&format!("040000 tree {hooks}\t{name}\n"));
         let file = host.bundle("refs/squad/works/x", &work);
-        let taken = world.repository().take_work(&file, (&work, "refs/squad/runs/r_work/ada"), &[base.clone()]);
+        let taken =
+            world.repository().take_work(&file, (&work, "refs/squad/runs/r_work/ada"), std::slice::from_ref(&base));
         assert!(taken.is_err(), "{name}");
         assert!(!world.git(&["for-each-ref"]).contains("r_work"), "{name}");
     }
