@@ -178,7 +178,8 @@ fn agreed(env: &Env, ui: &mut Ui, proposal: &mut Proposal, own: Option<&Preset>)
             _ => Err(Failure::usage("y writes it, n writes nothing; to change a line:").hint(CHANGES)),
         };
         let approves = if proposal.check.is_some() { " (approves the check too)" } else { "" };
-        match checked(ui, &format!("Write this? y{approves}, n, or change {CHANGES}:"), "y", known)?.as_str() {
+        ui.say(&format!("A letter changes a line: {CHANGES}."));
+        match checked(ui, &format!("Write this? y{approves}, n, or a letter:"), "y", known)?.as_str() {
             "y" | "yes" => return Ok(true),
             "n" | "no" => return Ok(false),
             key => change(env, ui, proposal, own, key)?,
