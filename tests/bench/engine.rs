@@ -9,10 +9,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::model_server::{ModelServer, Script};
+#[cfg(unix)]
+use crate::terminal::Person;
 use crate::{ROUNDS, SQUAD, copilot_cli, median, print, run};
 
 /// Set for the engine that this program plays itself: the file it writes when its first byte comes.
 const FIRST_BYTE: &str = "BENCH_FIRST_BYTE";
+/// Messages in a warm session, after its first.
+const MESSAGES: usize = 15;
 
 /// Plays the engine that only takes its first byte, where it was started as one.
 pub(crate) fn is_played() -> bool {
@@ -26,13 +30,40 @@ pub(crate) fn is_played() -> bool {
 pub(crate) fn bench() {
     println!("\n{:<48} {:>10} {:>10} {:>7}", "an engine", "squad", "floor", "ratio");
     let world = World::new([Script::new("squad runs", ["say:Done."])]);
-    world.first_byte();
-    let Some(runtime) = runtime() else {
-        return println!("the rest needs the CLI: .ci/install-real-parts installs it");
+    for name in ENGINES {
+        world.first_byte(name);
+    }
+    for name in ENGINES {
+        let Some(program) = program(name) else {
+            println!("the rest needs {name}: .ci/install-real-parts installs it");
+            continue;
+        };
+        // Nobody is asked whether an earlier conversation goes on.
+        let (world, engine) = (World::new([Script::new("squad runs", ["say:Done."])]), (name, program.as_path()));
+        if name == "copilot" {
+            world.whole_run(&program);
+            world.sandboxed(&program);
+        }
+        #[cfg(unix)]
+        world.second_message(engine);
+        world.memory(engine);
+    }
+}
+
+const ENGINES: [&str; 3] = ["copilot", "claude", "codex"];
+
+/// An engine's name, and a program.
+type Engine<'a> = (&'a str, &'a Path);
+
+/// As `.ci/install-real-parts` installs it.
+fn program(name: &str) -> Option<PathBuf> {
+    let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
+    let program = match name {
+        "claude" => parts.join("@anthropic-ai/claude-code-linux-x64/claude"),
+        "codex" => parts.join("@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"),
+        _ => return runtime(),
     };
-    world.whole_run(&runtime);
-    world.sandboxed(&runtime);
-    world.memory(&runtime);
+    program.is_file().then_some(program)
 }
 
 /// As `.ci/install-real-parts` and a first run unpack it.
@@ -70,33 +101,62 @@ impl World {
         self.folder.path().join("repo")
     }
 
-    fn quiet_squad(&self, engine: &Path, agents: usize) -> Command {
-        let mut command = self.squad(engine, &["--json", "--permissions", "deny", "Look around"]);
+    fn squad(&self, engine: Engine<'_>, agents: usize) -> Command {
+        let mut command = self.orchestrate(engine, "deny");
+        command.args(["--json", "Look around"]);
         command.args((1..=agents).map(|agent| format!("--agent=agent-{agent}")));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 
-    pub(crate) fn squad(&self, engine: &Path, options: &[&str]) -> Command {
+    /// A conversation, without a message.
+    pub(crate) fn orchestrate(&self, (name, program): Engine<'_>, permissions: &str) -> Command {
+        let folder = self.folder.path();
+        if name != "copilot" {
+            let file = self.first_byte_file();
+            let text =
+                format!("[engines.{name}]\nprogram = {program:?}\n[engines.{name}.set]\n{FIRST_BYTE} = {file:?}\n");
+            fs::create_dir_all(folder.join("config/squad")).expect("a folder");
+            fs::write(folder.join("config/squad/config.toml"), text).expect("a file");
+        }
         let mut command = Command::new(SQUAD);
-        command.arg("orchestrate").args(options).current_dir(self.repo());
-        command.env("COPILOT_CLI_PATH", engine).env("HOME", self.folder.path()).env("COPILOT_OFFLINE", "true");
-        command.env("COPILOT_PROVIDER_TYPE", "openai").env("COPILOT_PROVIDER_WIRE_API", "completions");
-        command.env("COPILOT_PROVIDER_BASE_URL", self.model.url()).env("COPILOT_PROVIDER_API_KEY", "a-long-key");
+        command.args(["orchestrate", "--permissions", permissions, "--engine", name]).current_dir(self.repo());
+        command.env("HOME", folder).env("XDG_CONFIG_HOME", folder.join("config")).env("COPILOT_CLI_PATH", program);
         // What the sandbox costs is measured by itself.
-        command.env("SQUAD_SANDBOX_LEVEL", "rules");
-        command.env("COPILOT_MODEL", "fake-1");
+        command.env("SQUAD_SANDBOX_LEVEL", "rules").env("COPILOT_PROVIDER_TYPE", "openai");
+        command.env("COPILOT_PROVIDER_WIRE_API", "completions").env("COPILOT_PROVIDER_API_KEY", "a-long-key");
+        self.on_loopback(&mut command);
         command
     }
 
+    /// Lets an engine reach the model.
+    fn on_loopback(&self, command: &mut Command) {
+        let (folder, url) = (self.folder.path(), self.model.url());
+        let codex = format!(
+            "model_provider = \"loop\"\nmodel = \"fake-1\"\n[model_providers.loop]\nname = \"l\"\nbase_url = \"{url}\"\n\
+             wire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n"
+        );
+        fs::create_dir_all(folder.join("codex")).expect("a folder");
+        fs::write(folder.join("codex/config.toml"), codex).expect("a file");
+        command.env("COPILOT_OFFLINE", "true").env("COPILOT_PROVIDER_BASE_URL", &url).env("COPILOT_MODEL", "fake-1");
+        command.env("CLAUDE_CONFIG_DIR", folder.join("claude")).env("ANTHROPIC_API_KEY", "a-long-key");
+        command.env("ANTHROPIC_BASE_URL", url.trim_end_matches("/v1"));
+        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+        command.env("CODEX_HOME", folder.join("codex")).env("OPENAI_API_KEY", "a-long-key");
+    }
+
+    fn first_byte_file(&self) -> PathBuf {
+        self.folder.path().join("first-byte")
+    }
+
     /// From squad's start to the engine's first byte, against an engine that is started and given one.
-    fn first_byte(&self) {
+    fn first_byte(&self, name: &str) {
         let engine = std::env::current_exe().expect("this program");
-        let file = self.folder.path().join("first-byte");
+        let file = self.first_byte_file();
         let (mut squad, mut floor) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             squad.push(until_first_byte(&file, || {
-                self.quiet_squad(&engine, 1).env(FIRST_BYTE, &file).status().expect("squad runs");
+                self.squad((name, &engine), 1).env(FIRST_BYTE, &file).status().expect("squad runs");
             }));
             floor.push(until_first_byte(&file, || {
                 let mut child =
@@ -107,7 +167,7 @@ impl World {
         }
         let fastest = |times: &[Duration]| times.iter().min().copied().unwrap_or_default();
         let [least, bare] = [fastest(&squad), fastest(&floor)];
-        print("to the first byte, against a bare start", median(squad), median(floor));
+        print(&format!("to the first byte of {name}, against a bare start"), median(squad), median(floor));
         print("the same, the fastest of all", least, bare);
     }
 
@@ -115,7 +175,10 @@ impl World {
         let (mut squad, mut bare) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             let start = Instant::now();
-            assert!(self.quiet_squad(runtime, 1).status().expect("squad runs").success(), "the run is completed");
+            assert!(
+                self.squad(("copilot", runtime), 1).status().expect("squad runs").success(),
+                "the run is completed"
+            );
             squad.push(start.elapsed());
             let start = Instant::now();
             self.bare(runtime, round);
@@ -130,7 +193,7 @@ impl World {
             let (mut inside, mut outside) = (Vec::new(), Vec::new());
             for _ in 0..ROUNDS {
                 for (level, times) in [(level, &mut inside), ("rules", &mut outside)] {
-                    let mut squad = self.quiet_squad(runtime, 1);
+                    let mut squad = self.squad(("copilot", runtime), 1);
                     squad.env("SQUAD_SANDBOX_LEVEL", level).env("SQUAD_SANDBOX_REQUIRE", "true");
                     let start = Instant::now();
                     if !squad.status().expect("squad runs").success() {
@@ -145,12 +208,24 @@ impl World {
 
     /// One session, one turn, its end, and the process's.
     fn bare(&self, runtime: &Path, round: usize) {
-        let mut command = Command::new(runtime);
-        command.args(["--server", "--stdio", "--no-auto-update", "--no-auto-login"]).current_dir(self.repo());
-        command.env("COPILOT_HOME", self.folder.path().join("home")).env("COPILOT_OFFLINE", "true");
-        command.env("COPILOT_PROVIDER_BASE_URL", self.model.url()).env("COPILOT_MODEL", "fake-1");
+        let (mut engine, session) = self.bare_session(runtime, round);
+        engine.copilot_turn(&session);
+        engine.ask("session.destroy", json!({ "sessionId": session }));
+        drop(engine.child.stdin.take());
+        engine.child.wait().expect("it ends");
+    }
+
+    fn bare_command(&self, program: &Path, arguments: &str) -> Bare {
+        let mut command = Command::new(program);
+        command.args(arguments.split_whitespace()).current_dir(self.repo()).env("HOME", self.folder.path());
+        self.on_loopback(&mut command);
+        command.env("COPILOT_HOME", self.folder.path().join("home"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut engine = Bare::start(command);
+        Bare::start(command)
+    }
+
+    fn bare_session(&self, runtime: &Path, round: usize) -> (Bare, String) {
+        let mut engine = self.bare_command(runtime, "--server --stdio --no-auto-update --no-auto-login");
         let session = format!("bare-{round}");
         engine.ask("connect", json!({}));
         let provider = json!({
@@ -165,17 +240,78 @@ impl World {
                 "envValueMode": "direct", "toolFilterPrecedence": "excluded", "hooks": true
             }),
         );
-        engine.ask("session.send", json!({ "sessionId": session, "prompt": "Look around" }));
-        while engine.read().pointer("/params/event/type") != Some(&json!("session.idle")) {}
-        engine.ask("session.destroy", json!({ "sessionId": session }));
-        drop(engine.child.stdin.take());
-        engine.child.wait().expect("it ends");
+        (engine, session)
+    }
+
+    /// A message in a session that has had one: in a conversation, from the key that sends it to the line that ends its run,
+    /// against the bare protocol.
+    #[cfg(unix)]
+    fn second_message(&self, engine: Engine<'_>) {
+        let mut person = Person::sits_down();
+        let mut command = self.orchestrate(engine, "deny");
+        command.env("TERM", "xterm");
+        let mut child = person.starts(command);
+        person.waits_for("squad> ");
+        let squad = timed(|number| {
+            person.types("@agent-1 look around\r");
+            person.waits_for_times("; run ", number + 1);
+        });
+        person.types("/quit\r");
+        child.wait().expect("it ends");
+        let bare = self.bare_messages(engine);
+        print(&format!("a second message of {}, against the bare protocol", engine.0), median(squad), median(bare));
+    }
+
+    fn bare_messages(&self, (name, program): Engine<'_>) -> Vec<Duration> {
+        match name {
+            "claude" => {
+                let mut engine = self.bare_command(
+                    program,
+                    "-p --verbose --input-format stream-json --output-format stream-json --include-partial-messages \
+                     --permission-prompt-tool stdio --permission-mode default --setting-sources user \
+                     --strict-mcp-config --disable-slash-commands --tools Bash,Read,Edit,Write",
+                );
+                let request = json!({ "subtype": "initialize", "systemPrompt": "squad runs this" });
+                engine.write_line(&json!({ "type": "control_request", "request_id": "1", "request": request }));
+                engine.read_until("/type", "control_response");
+                timed(|_| {
+                    let message = json!({ "role": "user", "content": [{ "type": "text", "text": "look around" }] });
+                    engine.write_line(&json!({ "type": "user", "message": message }));
+                    engine.read_until("/type", "result");
+                })
+            }
+            "codex" => {
+                let mut engine = self.bare_command(program, "app-server");
+                let client = json!({ "name": "bench", "title": "bench", "version": "1" });
+                let capabilities = json!({ "experimentalApi": true });
+                let params = json!({ "clientInfo": client, "capabilities": capabilities });
+                engine.write_line(&json!({ "id": "begin", "method": "initialize", "params": params }));
+                engine.read_until("/id", "begin");
+                engine.write_line(&json!({ "method": "initialized" }));
+                let params = json!({
+                    "cwd": self.repo(), "approvalPolicy": "never", "sandbox": "danger-full-access",
+                    "developerInstructions": "squad runs this"
+                });
+                engine.write_line(&json!({ "id": "thread", "method": "thread/start", "params": params }));
+                let thread = engine.read_until("/id", "thread")["result"]["thread"]["id"].clone();
+                timed(|_| {
+                    let input = json!([{ "type": "text", "text": "look around" }]);
+                    let params = json!({ "threadId": thread, "input": input });
+                    engine.write_line(&json!({ "id": "turn", "method": "turn/start", "params": params }));
+                    engine.read_until("/method", "turn/completed");
+                })
+            }
+            _ => {
+                let (mut engine, session) = self.bare_session(program, ROUNDS);
+                timed(|_| engine.copilot_turn(&session))
+            }
+        }
     }
 
     /// The most that squad itself has held, its engine's process not.
-    fn memory(&self, runtime: &Path) {
+    fn memory(&self, engine: Engine<'_>) {
         for agents in [1, 8] {
-            let mut squad = self.quiet_squad(runtime, agents).spawn().expect("squad runs");
+            let mut squad = self.squad(engine, agents).spawn().expect("squad runs");
             let (mut most, mut own) = (0, 0);
             while squad.try_wait().expect("a child").is_none() {
                 let (peak, anonymous) = memory_of(squad.id());
@@ -183,7 +319,7 @@ impl World {
                 std::thread::sleep(Duration::from_millis(2));
             }
             let [most, own] = [most, own].map(|kib| kib as f64 / 1024.0);
-            let what = format!("memory with {agents} at once (without files mapped)");
+            let what = format!("memory with {agents} of {} (without files mapped)", engine.0);
             println!("{what:<48} {most:>6.1} MiB {own:>6.1} MiB");
         }
     }
@@ -197,6 +333,16 @@ fn until_first_byte(file: &Path, act: impl FnOnce()) -> Duration {
     Duration::from_nanos(at).saturating_sub(start)
 }
 
+/// How long each of some messages took, but for the first.
+fn timed(mut send: impl FnMut(usize)) -> Vec<Duration> {
+    let times = (0..=MESSAGES).map(|number| {
+        let start = Instant::now();
+        send(number);
+        start.elapsed()
+    });
+    times.skip(1).collect()
+}
+
 /// KiB: the peak of all, and what is not backed by a file at this moment.
 fn memory_of(process: u32) -> (u64, u64) {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -207,7 +353,7 @@ fn memory_of(process: u32) -> (u64, u64) {
     (field("VmHWM:"), field("RssAnon:"))
 }
 
-/// A client of the protocol that does nothing else.
+/// A client of an engine's protocol that does nothing else. It ends with the end of its input.
 struct Bare {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -219,6 +365,29 @@ impl Bare {
         let mut child = command.spawn().expect("the engine runs");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
         Self { child, output, last: 0 }
+    }
+
+    fn copilot_turn(&mut self, session: &str) {
+        self.ask("session.send", json!({ "sessionId": session, "prompt": "look around" }));
+        while self.read().pointer("/params/event/type") != Some(&json!("session.idle")) {}
+    }
+
+    /// Of a protocol whose messages are lines.
+    fn write_line(&mut self, message: &Value) {
+        writeln!(self.child.stdin.as_mut().expect("a pipe"), "{message}").expect("it listens");
+    }
+
+    /// The next such message that has this value there.
+    fn read_until(&mut self, path: &str, value: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).expect("it answers") > 0, "it has ended");
+            let message: Value = serde_json::from_str(&line).expect("JSON");
+            assert!(message.get("error").is_none(), "{message}");
+            if message.pointer(path).and_then(Value::as_str) == Some(value) {
+                return message;
+            }
+        }
     }
 
     fn ask(&mut self, method: &str, params: Value) {

@@ -21,7 +21,6 @@ mod snapshot;
 mod team;
 #[cfg(unix)]
 #[path = "../support/terminal.rs"]
-#[expect(dead_code, reason = "the tests need more of it")]
 mod terminal;
 mod undo;
 #[path = "../../src/engine/prove/wires.rs"]

@@ -63,7 +63,7 @@ fn folders_that_repeat_for_ever_are_named_and_passed_over() {
         let named = if folder.is_empty() { "" } else { &warning };
         ok(repo.squad(&["decisions", "review", "main..bomb"]), named);
         ok(repo.squad(&["decisions", "radar", "bomb", "other"]), named);
-        ok(repo.squad(&["decisions", "radar"]), "1 decision on 1 branch");
+        ok(repo.squad(&["decisions", "radar"]), "1 other branch with 1 decision");
         if folder.is_empty() {
             continue;
         }

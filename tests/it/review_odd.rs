@@ -71,7 +71,7 @@ fn no_work_tree_is_needed() {
     };
     assert_eq!(in_place(&bare, "main..feature"), wanted);
     assert_eq!(in_place(&linked, "main..feature"), wanted);
-    assert!(repo.squad_in(&bare, &["decisions", "radar"]).err.contains("1 decision on 1 branch"));
+    assert!(repo.squad_in(&bare, &["decisions", "radar"]).err.contains("1 other branch with 1 decision"));
     assert!(repo.squad_in(&bare, &["agents", "diff", "main..feature"]).out.contains("Names are short"));
     // What is missing in a shallow clone is said.
     repo.git(&["clone", "--quiet", "--depth=1", "--no-single-branch", &format!("file://{root}"), &place(&shallow)]);
