@@ -38,7 +38,7 @@ use crate::settings::Layer;
 
 /// Files that programs run, or take commands from, when a person opens a folder, builds, tests or commits. A name that
 /// ends in `/` is a folder, one that begins with `*` is an ending.
-const RUN_BY_THEMSELVES: [&str; 47] = [
+const RUN_BY_THEMSELVES: [&str; 52] = [
     ".vscode/",
     ".idea/",
     ".devcontainer/",
@@ -85,7 +85,12 @@ const RUN_BY_THEMSELVES: [&str; 47] = [
     "*.gradle.kts",
     "Dockerfile",
     "docker-compose.yml",
+    "docker-compose.yaml",
+    "compose.yml",
     "compose.yaml",
+    "Jenkinsfile",
+    "azure-pipelines.yml",
+    "pyproject.toml",
 ];
 
 /// What is to be merged.
@@ -749,6 +754,9 @@ fn runs_by_itself(file: &MergedFile) -> Option<SkippedFile> {
         if link.starts_with('/') || ups > depth {
             return named(&format!("a link to {link}, outside the project"));
         }
+        if link.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
+            return named(&format!("a link to {link}, where git takes programs from"));
+        }
     }
     if file.is_removed {
         return None;
@@ -794,9 +802,15 @@ mod tests {
         for path in ["src/main.rs", "docs/Makefile.md", "github/workflows/ci.yml", ".envrc.example"] {
             assert_eq!(why(path, None), None, "{path}");
         }
-        for (path, link, is_out) in
-            [("a", "/etc/passwd", true), ("a/b", "../c", false), ("a/b", "../../c", true), ("a", "b", false)]
-        {
+        for (path, link, is_out) in [
+            ("a", "/etc/passwd", true),
+            ("a/b", "../c", false),
+            ("a/b", "../../c", true),
+            ("a", "b", false),
+            ("a", ".git/hooks", true),
+            ("a/b", "../.GIT/hooks", true),
+            ("a", "x.git", false),
+        ] {
             assert_eq!(why(path, Some(link)).is_some(), is_out, "{path} {link}");
         }
     }

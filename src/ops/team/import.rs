@@ -66,7 +66,9 @@ pub(crate) fn import(env: &Env, directory: &Path, options: &Options) -> Result<I
 
 fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
     if fs::metadata(file).is_ok_and(|facts| !facts.is_file()) {
-        return Err(Failure::failed("it is not a regular file").at(file.display()));
+        return Err(Failure::failed("it is not a regular file")
+            .at(file.display())
+            .hint("`squad export FILE`, in the repository with the team, writes the file to import"));
     }
     let start = fs::File::open(file).and_then(|file| {
         let mut start = Vec::new();
