@@ -184,6 +184,28 @@ fn a_killed_run_commits_no_marks() {
     repo.assert_sound();
 }
 
+/// The run that goes on gives back what the killed one had set aside.
+#[cfg(unix)]
+#[test]
+fn a_resumed_run_gives_a_conflict_back() {
+    let repo = repo();
+    let hangs = "[[turn]]\nagent = \"bob\"\nsteps = [{ say = \"Looking.\" }, { hang = true }]\n";
+    let script = [BOTH, hangs].concat();
+    let flags = ["--permissions", "allow", "--isolation", "clone", "--agent", "bob", "do it"];
+    let mut child = crate::process::start(&repo, &script, &flags);
+    crate::process::wait_for(&mut child, "Looking.");
+    child.kill().expect("it lives");
+    child.wait().expect("it ends");
+    let log: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let run = log["runs"][0]["run"].as_str().expect("an id").to_owned();
+    let whole = [BOTH, RESOLVES, THEN].concat();
+    let resumed = repo.rehearse(&whole, &["--permissions", "allow", "--isolation", "clone", "--resume", &run]);
+    assert_eq!(resumed.code, 0, "{resumed}");
+    assert_eq!(repo.squad(&["merge", &run, "--yes"]).code, 0, "{resumed}");
+    assert_eq!(repo.read("notes.txt"), "one\ntwo\nADA and BOB\n", "{resumed}");
+    repo.assert_sound();
+}
+
 /// The branch has gone on where bob worked: `squad merge` gives his work back, once the user agrees, and merges what he made
 /// of both. A dry run starts nobody, and neither does a run in which agents had to be asked.
 #[test]

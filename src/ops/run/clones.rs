@@ -682,6 +682,14 @@ impl Clones {
         }
     }
 
+    /// Those of these agents whose work is set aside.
+    pub(super) fn set_aside_of<'s>(&self, agents: impl Iterator<Item = &'s Slug>) -> Vec<Slug> {
+        let (repository, run) = (&self.basis.project.repository, &self.basis.run);
+        let (Ok(aside), Ok(works)) = (set_aside(repository, run), works(repository, run)) else { return Vec::new() };
+        let is_aside = |agent: &&Slug| works.iter().any(|it| it.agent == **agent && aside.contains(&it.work.commit));
+        agents.filter(is_aside).cloned().collect()
+    }
+
     /// The agents of whose clones there are snapshots, the first time that they are asked for.
     fn seen_once(&self) -> Vec<String> {
         if std::mem::replace(&mut *self.is_looked_at.lock(), true) {

@@ -171,7 +171,18 @@ impl Executor<'_> {
             }
         }
         done.extend(workers.fan_out(jobs).await);
-        let conflicting = self.collect(agents, &mut done).await;
+        let mut conflicting = self.collect(agents, &mut done).await;
+        // What an earlier process set aside, and did not give back before it died.
+        if let (Some(clones), false) = (self.clones, self.past.has_step(position, true)) {
+            let before = agents.iter().filter(|agent| self.past.completed(agent, position).is_some());
+            conflicting.extend(
+                clones
+                    .set_aside_of(before)
+                    .into_iter()
+                    .filter(|agent| !conflicting.contains(agent))
+                    .collect::<Vec<_>>(),
+            );
+        }
         done.stable_sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
         self.resolve(plan, step, &conflicting, &mut done).await;
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
