@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::results::RunResult;
 use crate::env::lock;
@@ -13,11 +15,21 @@ use crate::ops::run::order::NamedMember;
 
 /// The live run that has a chat, until the run's end.
 pub(crate) fn user_of(project: &Project, chat: &str) -> Option<RunId> {
-    let is_in_use = |run: &RunId| {
-        let result = RunResult::read(project, run).ok().flatten();
-        result.is_some_and(|result| result.members.iter().any(|member| member.session == chat))
-    };
-    project.leases().live.into_iter().map(|live| live.run).find(is_in_use)
+    /// A run that has answered ends within a moment, which may be long on a busy machine.
+    const MOMENT: Duration = Duration::from_secs(5);
+    const POLL: Duration = Duration::from_millis(20);
+    let has_it = |result: &RunResult| result.members.iter().any(|member| member.session == chat);
+    let begun = Instant::now();
+    loop {
+        let live = project.leases().live.into_iter();
+        let mut results = live.filter_map(|live| RunResult::read(project, &live.run).ok().flatten());
+        let user = results.find(has_it)?;
+        let is_over = user.members.iter().all(|member| member.end.is_some());
+        if !is_over || begun.elapsed() > MOMENT {
+            return Some(user.run);
+        }
+        thread::sleep(POLL);
+    }
 }
 
 /// Locks the chats that members continue, for as long as the files are open. Two runs may have looked at the same time.
