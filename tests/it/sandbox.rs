@@ -412,19 +412,19 @@ fn ignored_environment_files_are_hidden_at_level_full_and_unharmed() {
         world.write(&root.join("README.md"), "Read this.\n");
         world.write(&root.join("apps/api/.env"), "SECRET=hunter2hunter2\n");
         world.write(&root.join("build/.a/b/c/d/.env"), "SECRET=hunter2hunter2\n");
-        world.write(&root.join("../shared/.env"), "SECRET=hunter2hunter2\n");
-        world.write(&root.join("../shared/prod"), "SECRET=hunter2hunter2\n");
+        world.write(&root.join("../common/.env"), "SECRET=hunter2hunter2\n");
+        world.write(&root.join("../common/prod"), "SECRET=hunter2hunter2\n");
         fs::create_dir(root.join("web")).expect("a folder");
-        for (to, at) in [("../shared", "linked"), ("../../shared/prod", "web/.env")] {
+        for (to, at) in [("../common", "linked"), ("../../common/prod", "web/.env")] {
             #[cfg(unix)]
             std::os::unix::fs::symlink(to, root.join(at)).expect("a link");
         }
         world.write(&root.join(".env.local"), "NOT_IGNORED=1\n");
         let output = world.run(&[
-            "cut -c1-12 .env apps/api/.env build/.a/b/c/d/.env linked/.env web/.env ../shared/prod",
+            "cut -c1-12 .env apps/api/.env build/.a/b/c/d/.env linked/.env web/.env ../common/prod",
             "mv apps moved; mv build/.a moved-too",
             "cut -c1-12 moved/api/.env moved-too/b/c/d/.env",
-            "rm web/.env; cut -c1-12 ../shared/prod",
+            "rm web/.env; cut -c1-12 ../common/prod",
             "cat .env.local",
             "echo X=1 > .env; echo X=1 >> .env",
             "python3 -c \"import os; os.rename('moved/api', 'api'); os.rename('README.md', 'api/README.md')\" && echo re'named'",
