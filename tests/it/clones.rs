@@ -24,10 +24,16 @@ steps = [{ say = "All is done." }]
 
 const MESSAGE: &str = "@ada and @bob build it, then @ada polishes it";
 
-fn repo() -> TestRepo {
+/// squad's own folder is beside the repository.
+fn with_state() -> TestRepo {
     let mut repo = TestRepo::with_small_team();
     let state = repo.home().join("state");
     repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+    repo
+}
+
+fn repo() -> TestRepo {
+    let repo = with_state();
     repo.write("notes.txt", "one\ntwo\nthree\n");
     repo.git(&["add", "notes.txt"]);
     repo.git(&["commit", "-qm", "notes"]);
@@ -165,9 +171,7 @@ fn a_file_takes_a_folders_place_unless_something_of_the_users_is_there() {
         (to_folder, "rm docs; mkdir docs; echo mine >docs/mine.md", false),
         (to_folder, "rm docs; git rm -q --cached docs; mkdir docs", false),
     ] {
-        let mut repo = TestRepo::with_small_team();
-        let state = repo.home().join("state");
-        repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+        let repo = with_state();
         old.iter().for_each(|path| repo.write(path, "text\n"));
         repo.git(&["add", "docs"]);
         repo.git(&["commit", "-qm", "docs"]);
@@ -217,9 +221,7 @@ fn a_merge_follows_only_where_files_modes_and_index_are_as_committed() {
         (makes, "git branch squad", true),
         ("echo new >x", "mkdir x; echo x >x/in; git add x; rm -r x", false),
     ] {
-        let mut repo = TestRepo::with_small_team();
-        let state = repo.home().join("state");
-        repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+        let repo = with_state();
         ["docs/a.md", "other.md"].iter().for_each(|path| repo.write(path, "text\n"));
         repo.git(&["add", "docs", "other.md"]);
         repo.git(&["commit", "-qm", "docs"]);
@@ -280,9 +282,7 @@ fn links_are_merged_as_files_are_and_emptied_folders_go() {
         (emptied, "echo '*.log' >.git/info/exclude; echo mine >docs/a/mine.log", true),
         ("rm lib/a.md; printf lib >lib/b.md; ln -sf b.md lib/c.md", "printf lib >lib/c.md", false),
     ] {
-        let mut repo = TestRepo::with_small_team();
-        let state = repo.home().join("state");
-        repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+        let repo = with_state();
         ["docs/a/one.md", "lib/a.md", "lib/c.md"].iter().for_each(|path| repo.write(path, "text\n"));
         std::os::unix::fs::symlink("lib", repo.root().join("sign")).expect("a link");
         repo.git(&["add", "docs", "lib", "sign"]);

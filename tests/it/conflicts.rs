@@ -160,6 +160,18 @@ fn a_folder_in_a_files_place_is_resolved_too() {
     repo.assert_sound();
 }
 
+/// Kills squad while bob looks at his conflict. Returns the run.
+#[cfg(unix)]
+fn killed_at_work(repo: &TestRepo, script: &str) -> String {
+    let flags = ["--permissions", "allow", "--isolation", "clone", "--agent", "bob", "do it"];
+    let mut child = crate::process::start(repo, script, &flags);
+    crate::process::wait_for(&mut child, "Looking.");
+    child.kill().expect("it lives");
+    child.wait().expect("it ends");
+    let log: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    log["runs"][0]["run"].as_str().expect("an id").to_owned()
+}
+
 /// squad dies while bob resolves: both sides of a file are nobody's work.
 #[cfg(unix)]
 #[test]
@@ -167,14 +179,7 @@ fn a_killed_run_commits_no_marks() {
     let repo = repo();
     let hangs =
         "[[turn]]\nagent = \"bob\"\nsteps = [{ run = \"cat notes.txt\" }, { say = \"Looking.\" }, { hang = true }]\n";
-    let script = [BOTH, hangs, THEN].concat();
-    let flags = ["--permissions", "allow", "--isolation", "clone", "--agent", "bob", "do it"];
-    let mut child = crate::process::start(&repo, &script, &flags);
-    crate::process::wait_for(&mut child, "Looking.");
-    child.kill().expect("it lives");
-    child.wait().expect("it ends");
-    let log: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
-    let run = log["runs"][0]["run"].as_str().expect("an id").to_owned();
+    let run = killed_at_work(&repo, &[BOTH, hangs, THEN].concat());
     let resumed = repo.squad(&["orchestrate", "--resume", &run, "--permissions", "allow", "--json"]);
     assert!(!resumed.out.contains("could not be committed"), "{resumed}");
     let merged = repo.squad(&["merge", &run, "--yes"]);
@@ -190,14 +195,7 @@ fn a_killed_run_commits_no_marks() {
 fn a_resumed_run_gives_a_conflict_back() {
     let repo = repo();
     let hangs = "[[turn]]\nagent = \"bob\"\nsteps = [{ say = \"Looking.\" }, { hang = true }]\n";
-    let script = [BOTH, hangs].concat();
-    let flags = ["--permissions", "allow", "--isolation", "clone", "--agent", "bob", "do it"];
-    let mut child = crate::process::start(&repo, &script, &flags);
-    crate::process::wait_for(&mut child, "Looking.");
-    child.kill().expect("it lives");
-    child.wait().expect("it ends");
-    let log: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
-    let run = log["runs"][0]["run"].as_str().expect("an id").to_owned();
+    let run = killed_at_work(&repo, &[BOTH, hangs].concat());
     let whole = [BOTH, RESOLVES, THEN].concat();
     let resumed = repo.rehearse(&whole, &["--permissions", "allow", "--isolation", "clone", "--resume", &run]);
     assert_eq!(resumed.code, 0, "{resumed}");
