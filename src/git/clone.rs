@@ -130,10 +130,9 @@ impl Repository {
             format!("--exclude=/{}", path.chars().flat_map(special).collect::<String>())
         };
         let excludes: Vec<String> = kept.iter().map(pattern).collect();
-        for command in [&["checkout-index", "--all", "--force", "--quiet"][..], &["clean", "-ffdq"]] {
-            let of_clean: &[String] = if command[0] == "clean" { &excludes } else { &[] };
-            self.call(command).arguments(of_clean).timeout(CHECKOUT_TIMEOUT).succeed()?;
-        }
+        let write = self.call(&["checkout-index", "--all", "--force", "--quiet"]);
+        let clean = self.call(&["clean", "-ffdq"]).arguments(&excludes);
+        [write, clean].into_iter().try_for_each(|call| call.timeout(CHECKOUT_TIMEOUT).succeed().map(drop))?;
         self.set_clone_head(commit)
     }
 

@@ -609,9 +609,7 @@ fn add(
     }
     let mut entries = index.entries()?;
     // What has become of a folder meanwhile is not looked at.
-    folders.iter().for_each(|path| {
-        entries.retain(|known, (mode, _)| known != path || mode.is_commit());
-    });
+    entries.retain(|path, (mode, _)| mode.is_commit() || !folders.contains(path));
     Ok(entries)
 }
 

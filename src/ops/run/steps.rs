@@ -175,13 +175,11 @@ impl Executor<'_> {
         // What an earlier process set aside, and did not give back before it died.
         if let (Some(clones), false) = (self.clones, self.past.has_step(position, true)) {
             let before = agents.iter().filter(|agent| self.past.completed(agent, position).is_some());
-            conflicting.extend(
-                clones
-                    .set_aside_of(before)
-                    .into_iter()
-                    .filter(|agent| !conflicting.contains(agent))
-                    .collect::<Vec<_>>(),
-            );
+            for agent in clones.set_aside_of(before) {
+                if !conflicting.contains(&agent) {
+                    conflicting.push(agent);
+                }
+            }
         }
         done.stable_sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
         self.resolve(plan, step, &conflicting, &mut done).await;
