@@ -117,6 +117,10 @@ fn require_flags(problems: &[Problem]) -> Result<(), Failure> {
 
 /// Warns about `@names` in a message that look mistyped: routing goes on without them.
 fn say_mistyped(ui: &mut Ui, team: &Team, message: &str) {
+    // Few messages name anybody, and reading one takes time.
+    if !message.contains('@') {
+        return;
+    }
     for (name, near) in Router::new(team, &[]).mistyped(message) {
         ui.warning(&format!("nobody on the team is called @{name}"));
         ui.hint(&near.map_or("`squad agents` lists them".to_owned(), |near| format!("did you mean @{near}?")));

@@ -12,10 +12,6 @@ use crate::program::nearest_git;
 
 /// The interrupted change of the work tree that contains `directory`.
 pub(crate) fn find(env: &Env, directory: &Path) -> Result<Option<InterruptedCommand>, Failure> {
-    // Every command asks, and opens no repository for it.
-    if nearest_git(directory).is_some_and(|(_, git_dir)| !may_be_begun(&git_dir)) {
-        return Ok(None);
-    }
     repository(env, directory).map_or(Ok(None), |repository| Ok(repository.begun()?))
 }
 
@@ -33,8 +29,12 @@ pub(crate) fn finish(env: &Env, directory: &Path) -> Result<Option<Recovered>, F
     }
 }
 
-/// `None` without a repository: the command itself reports that.
+/// The repository, if a change may have been interrupted in it. Without a repository, the command itself reports that.
 fn repository(env: &Env, directory: &Path) -> Option<Repository> {
+    // Every command asks, and opens no repository for it.
+    if nearest_git(directory).is_some_and(|(_, git_dir)| !may_be_begun(&git_dir)) {
+        return None;
+    }
     let repository = Repository::discover(directory, &git_environment(env, directory)).ok()?;
     repository.work_dir().is_some().then_some(repository)
 }

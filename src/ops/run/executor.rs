@@ -15,6 +15,7 @@ use crate::model::{
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Pending};
+use crate::ops::ledger::journal::aside;
 use crate::ops::run::checked::Checked;
 use crate::ops::run::clones::Clones;
 use crate::ops::run::forecast::forecast;
@@ -87,22 +88,26 @@ impl Executor<'_> {
         }
         match plan.kind {
             PlanKind::Agents if !self.order.members.is_empty() => self.members(&mut results).await,
-            PlanKind::Agents => {
-                results.forecast = forecast(self.project, &plan);
-                self.agents(&plan, &mut results).await;
-            }
+            PlanKind::Agents => self.forecast_agents(&plan, &mut results).await,
             PlanKind::Direct => self.answer(&mut results).await,
             PlanKind::Abstain => {
                 if let Some(plan) = self.choose(&plan, &mut results).await {
-                    results.forecast = forecast(self.project, &plan);
                     match self.clones.map_or(Ok(()), |clones| clones.require_order(&plan)) {
-                        Ok(()) => self.agents(&plan, &mut results).await,
+                        Ok(()) => self.forecast_agents(&plan, &mut results).await,
                         Err(failure) => results.unchosen = Some(failure),
                     }
                 }
             }
         }
         self.finish(results, started).await
+    }
+
+    /// Lets the agents work. What they are likely to use is known in the end, so nobody waits for it.
+    async fn forecast_agents(&self, plan: &Plan, results: &mut Results) {
+        let (repository, prefix, given) = (self.project.repository.clone(), self.project.ledger_prefix(), plan.clone());
+        let likely = aside(self.env.threads, move || forecast(&repository, &prefix, &given));
+        let ((), likely) = tokio::join!(self.agents(plan, results), likely);
+        results.forecast = likely.ok().flatten();
     }
 
     /// Lets the coordinator choose agents. `None`: it answers the message itself, or nobody is chosen.

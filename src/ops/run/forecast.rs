@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::git::Repository;
 use crate::model::{Forecast, IntoSet, Outcome, Plan, PlanKind, Slug};
-use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, RunSummary};
 use crate::ops::run::lease::Leases;
 
@@ -11,7 +11,8 @@ use crate::ops::run::lease::Leases;
 const RUNS: usize = 200;
 
 /// From completed runs in which the same agents worked. `None`: there are too few, or nobody knows who will work.
-pub(super) fn forecast(project: &Project, plan: &Plan) -> Option<Forecast> {
+/// `prefix`: the ledger's for the team.
+pub(super) fn forecast(repository: &Repository, prefix: &str, plan: &Plan) -> Option<Forecast> {
     if plan.kind != PlanKind::Agents {
         return None;
     }
@@ -21,7 +22,7 @@ pub(super) fn forecast(project: &Project, plan: &Plan) -> Option<Forecast> {
         run.status == Outcome::Completed.to_string() && worked.into_set() == planned.iter().collect()
     };
     let leases = Leases::default();
-    let runs = log::runs(&project.repository, &project.ledger_prefix(), &leases, &Choice::default(), RUNS);
+    let runs = log::runs(repository, prefix, &leases, &Choice::default(), RUNS);
     // Without a ledger that can be read, nothing is known.
     Forecast::of(runs.unwrap_or_default().iter().filter(is_like).map(|run| &run.usage))
 }

@@ -76,6 +76,6 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
             compiled_hash: spec.compiled_hash,
         }
     });
-    let forecast = forecast(project, &plan);
+    let forecast = forecast(&project.repository, &project.ledger_prefix(), &plan);
     Ok(Preview { sessions: sessions.collect(), plan, attachments: order.attachments.clone(), answer, forecast })
 }

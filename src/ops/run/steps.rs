@@ -150,10 +150,6 @@ impl Executor<'_> {
         if !self.past.has_step(position, false) {
             workers.reports.tell(None, EventKind::StepStarted { agents: agents.to_vec() });
         }
-        // What is not recorded would be done again when the run goes on.
-        if let Err(reason) = workers.reports.flush().await {
-            return agents.iter().map(|agent| workers.skip(agent, &reason)).collect();
-        }
         let earlier = reports_of(earlier);
         if plan.ceremony(position.step.unwrap_or(1)).is_some()
             && let Some(clones) = self.used_clones()
