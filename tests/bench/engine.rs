@@ -15,16 +15,64 @@ use crate::{ROUNDS, SQUAD, copilot_cli, median, print, run};
 
 /// Set for the engine that this program plays itself: the file it writes when its first byte comes.
 const FIRST_BYTE: &str = "BENCH_FIRST_BYTE";
+/// Set for the engine that this program stands in front of: its program, and the file for how long its turns took.
+const BEHIND: &str = "BENCH_BEHIND";
+const TURNS: &str = "BENCH_TURNS";
+/// How a turn begins on an engine's input, and how it ends on its output.
+const BEGINS: [&str; 3] = ["session.send", r#""type":"user""#, "turn/start"];
+const ENDS: [&str; 3] = ["session.idle", r#""type":"result""#, "turn/completed"];
 /// Messages in a warm session, after its first.
 const MESSAGES: usize = 15;
 
-/// Plays the engine that only takes its first byte, where it was started as one.
+/// Plays the engine that only takes its first byte, or stands in front of one, where it was started as such.
 pub(crate) fn is_played() -> bool {
+    if let (Some(program), Some(file)) = (std::env::var_os(BEHIND), std::env::var_os(TURNS)) {
+        stand_before(Path::new(&program), Path::new(&file));
+        return true;
+    }
     let Some(file) = std::env::var_os(FIRST_BYTE) else { return false };
     let read = std::io::stdin().read(&mut [0]);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time");
     fs::write(file, if read.is_ok() { now.as_nanos().to_string() } else { String::new() }).expect("a file");
     true
+}
+
+/// Passes everything on, and notes how long each turn took.
+fn stand_before(program: &Path, file: &Path) {
+    let mut command = Command::new(program);
+    command.args(std::env::args_os().skip(1)).env_remove(BEHIND).env_remove(TURNS);
+    let mut engine = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the engine runs");
+    let (mut input, output) = (engine.stdin.take().expect("a pipe"), engine.stdout.take().expect("a pipe"));
+    let (began, begins) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        pass_on(std::io::stdin(), &mut input, &BEGINS, |at| began.send(at).expect("it is read"));
+    });
+    let mut turns = fs::OpenOptions::new().create(true).append(true).open(file).expect("a file");
+    pass_on(output, &mut std::io::stdout(), &ENDS, |end| {
+        if let Some(start) = begins.try_iter().next() {
+            writeln!(turns, "{}", (end - start).as_nanos()).expect("a line");
+        }
+    });
+    engine.wait().expect("it ends");
+}
+
+/// `seen` gets the moment at which one of the words came.
+fn pass_on(mut from: impl Read, to: &mut impl Write, words: &[&str], mut seen: impl FnMut(Instant)) {
+    let (mut bytes, mut last) = (vec![0; 1 << 16], Vec::new());
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        // A word may be split between two reads, and is not counted twice.
+        last.extend(&bytes[..count]);
+        let text = String::from_utf8_lossy(&last);
+        let after = words.iter().filter_map(|word| Some(text.find(word)? + word.len())).max();
+        if after.is_some() {
+            seen(Instant::now());
+        }
+        let rest = text[after.unwrap_or(0)..].as_bytes();
+        last = rest[rest.len().saturating_sub(16)..].to_vec();
+        if to.write_all(&bytes[..count]).and_then(|()| to.flush()).is_err() {
+            return;
+        }
+    }
 }
 
 pub(crate) fn bench() {
@@ -102,25 +150,26 @@ impl World {
     }
 
     fn squad(&self, engine: Engine<'_>, agents: usize) -> Command {
-        let mut command = self.orchestrate(engine, "deny");
+        let file = self.first_byte_file();
+        let mut command = self.orchestrate(engine, &[(FIRST_BYTE, &file)], "deny");
         command.args(["--json", "Look around"]);
         command.args((1..=agents).map(|agent| format!("--agent=agent-{agent}")));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 
-    /// A conversation, without a message.
-    pub(crate) fn orchestrate(&self, (name, program): Engine<'_>, permissions: &str) -> Command {
+    /// A conversation, without a message. `set`: variables for the engine.
+    pub(crate) fn orchestrate(&self, (name, program): Engine<'_>, set: &[(&str, &Path)], permissions: &str) -> Command {
         let folder = self.folder.path();
         if name != "copilot" {
-            let file = self.first_byte_file();
-            let text =
-                format!("[engines.{name}]\nprogram = {program:?}\n[engines.{name}.set]\n{FIRST_BYTE} = {file:?}\n");
+            let set: String = set.iter().map(|(variable, value)| format!("{variable} = {value:?}\n")).collect();
+            let text = format!("[engines.{name}]\nprogram = {program:?}\n[engines.{name}.set]\n{set}");
             fs::create_dir_all(folder.join("config/squad")).expect("a folder");
             fs::write(folder.join("config/squad/config.toml"), text).expect("a file");
         }
         let mut command = Command::new(SQUAD);
         command.args(["orchestrate", "--permissions", permissions, "--engine", name]).current_dir(self.repo());
+        command.envs(set.iter().copied());
         command.env("HOME", folder).env("XDG_CONFIG_HOME", folder.join("config")).env("COPILOT_CLI_PATH", program);
         // What the sandbox costs is measured by itself.
         command.env("SQUAD_SANDBOX_LEVEL", "rules").env("COPILOT_PROVIDER_TYPE", "openai");
@@ -156,7 +205,7 @@ impl World {
         let (mut squad, mut floor) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             squad.push(until_first_byte(&file, || {
-                self.squad((name, &engine), 1).env(FIRST_BYTE, &file).status().expect("squad runs");
+                self.squad((name, &engine), 1).status().expect("squad runs");
             }));
             floor.push(until_first_byte(&file, || {
                 let mut child =
@@ -243,12 +292,14 @@ impl World {
         (engine, session)
     }
 
-    /// A message in a session that has had one: in a conversation, from the key that sends it to the line that ends its run,
-    /// against the bare protocol.
+    /// A message in a session that has had one, against the bare protocol: from its prompt to the turn's end, as the engine's
+    /// streams show it, and in a conversation, from the key that sends it to the line that ends its run.
     #[cfg(unix)]
     fn second_message(&self, engine: Engine<'_>) {
         let mut person = Person::sits_down();
-        let mut command = self.orchestrate(engine, "deny");
+        let (this, file) = (std::env::current_exe().expect("this program"), self.folder.path().join("turns"));
+        let set = [(BEHIND, engine.1), (TURNS, &*file)];
+        let mut command = self.orchestrate((engine.0, &this), &set, "deny");
         command.env("TERM", "xterm");
         let mut child = person.starts(command);
         person.waits_for("squad> ");
@@ -259,6 +310,13 @@ impl World {
         person.types("/quit\r");
         child.wait().expect("it ends");
         let bare = self.bare_messages(engine);
+        let turns = fs::read_to_string(file).expect("turns");
+        let turns = turns.lines().skip(1).map(|line| Duration::from_nanos(line.parse().expect("nanoseconds")));
+        print(
+            &format!("a warm turn of {}, against the bare protocol", engine.0),
+            median(turns.collect()),
+            median(bare.clone()),
+        );
         print(&format!("a second message of {}, against the bare protocol", engine.0), median(squad), median(bare));
     }
 

@@ -170,7 +170,7 @@ fn rows() {
     let (call, words) = (format!("tool:bash {call}"), format!("stream:{PIECES} say:{}", WORDS.repeat(4)));
     let steps = std::iter::repeat_n(call.as_str(), 10).chain([words.as_str()]);
     let world = World::new([Script::new("squad runs", steps)]);
-    rows_of("the Copilot CLI", || world.orchestrate(("copilot", &runtime), "allow"));
+    rows_of("the Copilot CLI", || world.orchestrate(("copilot", &runtime), &[], "allow"));
 }
 
 /// Prints what they cost in such a run of eight agents at a terminal.
