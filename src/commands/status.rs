@@ -9,7 +9,7 @@ use crate::model::{
     AgentState, LiveCheck, OpenQuestion, SessionStatus, Slug, abbreviated, ago, clock, first_line, list, megabytes,
     plural,
 };
-use crate::ops::overview::status::{RunStatus, Status, WatchStatus, status};
+use crate::ops::overview::status::{RunStatus, Status, UnmergedRun, WatchStatus, status};
 use crate::ops::run::clones::CloneStatus;
 use crate::ops::run::host::WatchState;
 use crate::ops::team::manifest::Due;
@@ -19,6 +19,8 @@ use crate::view::{LineStyle, Mark, Text, mark_of, used};
 
 /// Less than these bytes of what runs have left is not worth a line.
 const MENTIONED: u64 = 1_000_000;
+/// Rows of runs with work that is on no branch.
+const UNMERGED: usize = 5;
 /// Columns of a mark and of what it is about.
 const LABEL: usize = 13;
 
@@ -258,9 +260,13 @@ fn standing_rows(page: &mut Rows, status: &Status, now: Timestamp) {
             false => page.add(Mark::Neutral, "clones", &text, "squad gc"),
         }
     }
-    if let (Some(last), false) = (&status.last, status.not_merged.is_empty()) {
-        let text = format!("{} of run {}, gone; the work is not merged", list(&status.not_merged), last.run.short());
-        page.add(Mark::Neutral, "clones", &text, &format!("squad merge {}", last.run.short()));
+    for UnmergedRun { run, agents } in status.not_merged.iter().take(UNMERGED) {
+        let text = format!("{} of run {}, gone; the work is not merged", list(agents), run.short());
+        page.add(Mark::Neutral, "clones", &text, &format!("squad merge {}", run.short()));
+    }
+    if let more @ 1.. = status.not_merged.len().saturating_sub(UNMERGED) {
+        let text = format!("{} more with work that is not merged", plural(more, "run"));
+        page.add(Mark::Neutral, "clones", &text, "squad gc --dry-run");
     }
     let Measured { bytes, is_whole, .. } = &status.left_by_runs;
     if *bytes >= MENTIONED {

@@ -20,7 +20,7 @@ use super::{
     quarantine::Quarantine,
     repository::Repository,
     undo::UndoPlan,
-    work_tree::FileStep,
+    work_tree::{FileStep, tree_entry},
 };
 use crate::env::files::is_folder;
 use crate::model::{ChangeKind, IntoSet};
@@ -55,6 +55,15 @@ pub(crate) struct MergedFile {
     pub(crate) link: Option<String>,
 }
 
+/// A commit that names a run in its message.
+#[derive(Debug)]
+pub(crate) struct RunCommit {
+    pub(crate) commit: String,
+    /// When its change was made, in seconds since 1970. Picking or rebasing it keeps that.
+    pub(crate) at: i64,
+    pub(crate) message: String,
+}
+
 /// Where and as what a merge is committed.
 pub(crate) struct MergeTarget<'a> {
     pub(crate) kind: &'a ChangeKind,
@@ -77,8 +86,8 @@ pub(crate) struct MergedTo {
 }
 
 impl Repository {
-    /// The work that a commit of merged work, or of work set aside, stands for, and its message.
-    pub(crate) fn cloned_work(&self, commit: &str) -> Result<Option<(ClonedWork, String)>, Error> {
+    /// The work that a commit of merged work, or of work set aside, stands for, and the commit that it was made as.
+    pub(crate) fn cloned_work(&self, commit: &str) -> Result<Option<(ClonedWork, RunCommit)>, Error> {
         let store = self.objects();
         let id = self.parse_commit(commit)?;
         let (_, parents, message) = store.commit(&id)?;
@@ -89,8 +98,9 @@ impl Repository {
             }
             None => (id, parents, message),
         };
+        let at = store.time_of(&id)?;
         let work = |base: &ObjectId| ClonedWork { base: base.to_string(), commit: id.to_string() };
-        Ok(parents.first().map(|base| (work(base), message)))
+        Ok(parents.first().map(|base| (work(base), RunCommit { commit: id.to_string(), at, message })))
     }
 
     /// What a work changed.
@@ -205,23 +215,52 @@ impl Repository {
         Ok((plan.last.to_string(), plan.tree.to_string()))
     }
 
-    /// The commits of a branch with this line in their message, since a commit, the newest first, each with the values of
-    /// its trailer.
-    pub(crate) fn commits_with(
-        &self,
-        (line, trailer): (&str, &str),
-        since: &str,
-        branch: &str,
-    ) -> Result<Vec<(String, Vec<String>)>, Error> {
-        let (grep, format) =
-            (format!("--grep=^{line}$"), format!("--format=%H %(trailers:key={trailer},valueonly,separator=%x20)"));
-        let found = self.call(&["log", &grep, &format, branch, "--not", since]).run()?;
-        let text = if found.is_success() { found.text() } else { String::new() };
-        let commit = |line: &str| {
-            let mut words = line.split_whitespace().map(str::to_owned);
-            Some((words.next()?, words.collect()))
+    /// The commits of these tips that name a run in their message, the newest first, without what all of `since` come
+    /// after.
+    pub(crate) fn commits_of_runs(&self, since: &[&str], tips: &[&str]) -> Result<Vec<RunCommit>, Error> {
+        let base = self.call(&["merge-base", "--octopus"]).arguments(since).run()?;
+        let base = Some(base.text()).filter(|text| base.is_success() && !text.is_empty());
+        let base = base.into_iter().flat_map(|base| ["--not".to_owned(), base]);
+        let call = self.call(&["log", "-z", "--grep=Squad-Run: ", "--format=%H %at%n%B"]).arguments(tips);
+        let found = call.arguments(&base.collect::<Vec<_>>()).run()?;
+        let commit = |record: &[u8]| {
+            let text = String::from_utf8_lossy(record);
+            let (facts, message) = text.split_once('\n')?;
+            let (commit, at) = facts.split_once(' ')?;
+            Some(RunCommit { commit: commit.to_owned(), at: at.parse().ok()?, message: message.to_owned() })
         };
-        Ok(text.lines().filter_map(commit).collect())
+        Ok(if found.is_success() { found.records().filter_map(commit).collect() } else { Vec::new() })
+    }
+
+    /// Whether a commit has all that a work changed, so that merging it would change nothing.
+    pub(crate) fn has_work(
+        &self,
+        commit: &str,
+        work: &ClonedWork,
+        (committer, at): (&Identity, Timestamp),
+    ) -> Result<bool, Error> {
+        let store = self.objects();
+        let tree_of = |commit: &str| store.tree_of(&self.parse_commit(commit)?);
+        let tree = tree_of(commit)?;
+        let mut is_clear = true;
+        for step in self.steps_of_work(work)? {
+            let there = match std::str::from_utf8(&step.raw) {
+                Ok(path) => store.find(tree, path)?,
+                Err(_) => None,
+            };
+            match there {
+                there if there == tree_entry(step.new.as_ref()) => {}
+                // Nobody has touched it since.
+                there if there == tree_entry(step.old.as_ref()) => return Ok(false),
+                _ => is_clear = false,
+            }
+        }
+        if is_clear {
+            return Ok(true);
+        }
+        let trees = (tree_of(&work.base)?, tree, tree_of(&work.commit)?);
+        let merged = self.merge_trees(&Quarantine::new(self)?, trees, (committer, at))?;
+        Ok(merged.conflicts.is_empty() && merged.tree == tree)
     }
 
     /// Why a merge would not go to the checked-out branch. `branch`: `None` if HEAD is detached.

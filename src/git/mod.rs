@@ -109,7 +109,7 @@ pub(crate) use self::{
     landing::{Change, Edit, Landing, NewFile, Outcome, Recovered},
     listing::Submodule,
     maintenance::Extent,
-    merge::{MergePlan, MergeTarget, MergedFile, WorkToMerge},
+    merge::{MergePlan, MergeTarget, MergedFile, RunCommit, WorkToMerge},
     mode::is_executable,
     objects::sha1_of_blob,
     own_writes::{OwnWrite, RefWrite},

@@ -25,7 +25,7 @@ steps = [{ say = "All is done." }]
 const MESSAGE: &str = "@ada and @bob build it, then @ada polishes it";
 
 /// squad's own folder is beside the repository.
-fn with_state() -> TestRepo {
+pub(crate) fn with_state() -> TestRepo {
     let mut repo = TestRepo::with_small_team();
     let state = repo.home().join("state");
     repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
@@ -91,7 +91,7 @@ fn agents_work_in_clones_and_leave_the_users_files_alone() {
     repo.assert_sound();
 }
 
-fn played(repo: &TestRepo, script: &str, message: &str) -> String {
+pub(crate) fn played(repo: &TestRepo, script: &str, message: &str) -> String {
     let output = repo.rehearse(script, &["--permissions", "allow", "--isolation", "clone", "--json", message]);
     TestRepo::events(&output).last().expect("an end")["run"].as_str().expect("an id").to_owned()
 }
@@ -417,7 +417,7 @@ fn status_counts_no_file_of_a_clone_and_names_work_without_one() {
     assert!(repo.squad(&["gc", "--force"]).out.contains("2 clones of ended runs removed"));
     let without = status();
     assert!(without["clones"].is_null(), "{without}");
-    assert_eq!(without["not_merged"], serde_json::json!(["ada", "bob"]));
+    assert_eq!(without["not_merged"], serde_json::json!([{ "run": run, "agents": ["ada", "bob"] }]));
     let page = repo.squad(&["status"]);
     assert!(page.out.contains("gone; the work is not merged") && page.out.contains("squad merge"), "{page}");
     repo.git(&["checkout", "-q", "notes.txt"]);

@@ -12,6 +12,7 @@ mod bad_input;
 mod batch;
 mod bombs;
 mod budget;
+mod by_hand;
 mod cancel;
 mod card;
 mod ceremonies;

@@ -346,8 +346,10 @@ fn a_merge_that_dies_is_finished_or_as_before_and_recorded_once() {
             let is_link = |place: &str| world.root().join(place).is_symlink();
             assert_eq!(is_link("shelf"), is_finished, "{what}");
             assert_eq!(world.root().join("sign/in.txt").exists(), is_finished, "{what}");
+            assert!(!said.contains("you changed"), "{what}: {said}");
         }
-        squad(world, arguments);
+        let (_, said) = squad(world, arguments);
+        assert!(!said.contains("you changed"), "{what}: {said}");
         let (code, said) = squad(world, arguments);
         assert!(code == 2 && said.contains("is merged already"), "{what}: {said}");
         assert_eq!((outcome(world), merged(world)), (expected.to_vec(), 1), "{what}");

@@ -90,7 +90,7 @@ pub(crate) fn gc(env: &Env, directory: &Path, options: Options) -> Result<GcRepo
     let prefix = ledger_prefix(&folder.map(|folder| project_path(&folder, &work_dir)).unwrap_or_default());
     let runs = log::runs(&repository, &prefix, &leases, &Choice::default(), usize::MAX)?;
     activity.begin("removing what ended runs left");
-    let unmerged = clones::unmerged(env, &repository);
+    let unmerged = clones::unmerged(&repository)?.into_keys().filter(|run| leases.status(run) != "running").collect();
     let (clones, clone_bytes, clones_kept) = clones::clear(env, &repository, &leases, force, dry_run);
     let (sandboxes, sandbox_bytes) = sandbox::clear(env, KEPT, dry_run);
     let (settings, problems) = team_settings(env, Workspace::find(env, directory).ok().as_ref());

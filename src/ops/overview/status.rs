@@ -85,9 +85,9 @@ pub(crate) struct Status {
     /// Files of the newest ended run's agents that differ from the checked-out commit.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) uncommitted: usize,
-    /// Agents of the newest ended run whose clones are gone, and whose work is on no branch.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) not_merged: BTreeSet<Slug>,
+    /// Ended runs whose clones are gone, and the agents of theirs whose work is on no branch, the newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_merged: Vec<UnmergedRun>,
     /// Decisions that have landed on no branch, newest first, with the branch they were made for.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "ids")]
     pub(crate) unlanded: Vec<(DecisionId, Option<String>)>,
@@ -119,6 +119,12 @@ pub(crate) struct KnownSession {
     branch: Option<String>,
     /// Of a standing session: squad's record of the agent's last work, in at most 200 words.
     summary: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct UnmergedRun {
+    pub(crate) run: RunId,
+    pub(crate) agents: BTreeSet<Slug>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -234,10 +240,12 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     };
     let today = last.as_ref().and_then(|last| used_today(env, &repository, &prefix, last));
     let uncommitted = last.as_ref().and_then(|last| uncommitted(&repository, &prefix, last)).unwrap_or_default();
-    let clones = clones::list(env, &repository, MOST_MEASURED);
-    let without_clones = last.as_ref().filter(|last| clones.iter().all(|clone| clone.run != last.run));
-    let not_merged = without_clones.and_then(|last| clones::unmerged_works(&repository, &last.run).ok());
-    let not_merged = not_merged.into_iter().flatten().map(|work| work.agent).into_set();
+    let left = clones::unmerged(&repository).unwrap_or_default();
+    let clones = clones::list((env, &repository), &left, MOST_MEASURED);
+    let is_listed =
+        |run: &RunId| clones.iter().any(|clone| clone.run == *run) || runs_live.iter().any(|live| live.run.run == *run);
+    let without_clones = left.into_iter().rev().filter(|(run, _)| !is_listed(run));
+    let not_merged = without_clones.filter_map(|(run, agents)| Some(UnmergedRun { run, agents: agents? })).collect();
     let unlanded = ledger::unlanded(&repository, &prefix).unwrap_or_default();
     let workspace = Workspace::find(env, directory).ok();
     let settings = workspace.as_ref().map(|workspace| team_settings(env, Some(workspace)).0);

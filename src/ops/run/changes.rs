@@ -180,7 +180,7 @@ impl RunChanges {
             }
         }
         let mut pieces = pieces.all;
-        for AgentWork { agent, work } in clones::works(repository, &run)? {
+        for AgentWork { agent, work, .. } in clones::works(repository, &run)? {
             let piece = |step| {
                 let (class, by, how) = (ChangeClass::Own, BTreeSet::from([agent.clone()]), None);
                 Piece { step, class, by, how, is_beside: false, is_in_clone: true }

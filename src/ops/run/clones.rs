@@ -19,6 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -29,9 +30,10 @@ use crate::engine::remote::frames::{Order, PROTOCOL};
 use crate::env::files::{Measured, measure};
 use crate::env::{Env, real};
 use crate::error::Failure;
-use crate::git::{ClonedWork, Error, MergedWork, Repository, WorkTreeSnapshot, clone_folders};
+use crate::git::{ClonedWork, Error, MergedWork, Repository, RunCommit, WorkTreeSnapshot, clone_folders};
 use crate::model::{
-    Content, EventKind, IntoSet, Member, Outcome, Plan, PlanKind, Position, RunId, SkippedFile, Slug, Sort, seconds,
+    Content, EventKind, IntoMap, IntoSet, Member, Outcome, Plan, PlanKind, Position, RunId, SkippedFile, Slug, Sort,
+    seconds,
 };
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
@@ -181,13 +183,17 @@ pub(crate) struct CloneStatus {
 }
 
 /// The clones of a repository. Of each, at most that many files are counted.
-pub(in crate::ops) fn list(env: &Env, repository: &Repository, most: usize) -> Vec<CloneStatus> {
+/// `left`: work that is on no branch.
+pub(in crate::ops) fn list(
+    (env, repository): (&Env, &Repository),
+    left: &BTreeMap<RunId, Option<BTreeSet<Slug>>>,
+    most: usize,
+) -> Vec<CloneStatus> {
     let mut found = Vec::new();
     for (run, folder) in runs(env, repository) {
-        let mut left = None;
         for (agent, place) in agents(&folder) {
-            let left = left.get_or_insert_with(|| unmerged_works(repository, &run));
-            let unmerged = left.as_ref().map_or(true, |left| left.iter().any(|work| work.agent.as_str() == agent));
+            let is_of_agent = |left: &BTreeSet<Slug>| left.iter().any(|other| other.as_str() == agent);
+            let unmerged = left.get(&run).is_some_and(|left| left.as_ref().is_none_or(is_of_agent));
             let directory = work_dir(&place).unwrap_or_else(|| place.clone()).display().to_string();
             let ready = [READY, HOST].iter().any(|name| place.join(name).exists());
             let size = measure([place], most);
@@ -219,31 +225,72 @@ fn work_dir(place: &Path) -> Option<PathBuf> {
     fs::read_dir(place.join("work")).ok()?.flatten().next().map(|entry| entry.path())
 }
 
-/// A run's work that is on no branch: neither on the checked-out one nor on that of `squad merge`.
-pub(in crate::ops) fn unmerged_works(repository: &Repository, run: &RunId) -> Result<Vec<AgentWork>, Error> {
-    let mut works = works(repository, run)?;
-    let (Some(first), Some(head)) = (works.first(), repository.head()?.commit) else { return Ok(works) };
-    let mut merges = Vec::new();
-    for tip in [Some(head), repository.reference(&format!("refs/heads/squad/{run}"))?].into_iter().flatten() {
-        merges.extend(repository.commits_with((&mark(run), WORK), &first.work.base, &tip)?);
+/// The agents whose work is on no branch, for each run that has such work. `None`: that cannot be told.
+pub(in crate::ops) fn unmerged(repository: &Repository) -> Result<BTreeMap<RunId, Option<BTreeSet<Slug>>>, Error> {
+    let run = |name: &String| {
+        let folder = name.strip_prefix(REFS)?.split_once('/')?.0;
+        RunId::parse(["_merged", "_aside"].iter().find_map(|kind| folder.strip_suffix(kind))?)
+    };
+    let runs: BTreeSet<RunId> = repository.references_below(REFS)?.iter().filter_map(run).into_set();
+    let all: Vec<(RunId, Option<Vec<AgentWork>>)> =
+        runs.into_iter().map(|run| (run.clone(), works(repository, &run).ok())).collect();
+    let head = repository.head()?.commit;
+    let delivered = match head {
+        Some(_) => Delivered::on(
+            repository,
+            &["HEAD", "--branches"],
+            all.iter().filter_map(|(_, works)| works.as_ref()).flatten(),
+        )?,
+        None => Delivered::default(),
+    };
+    let is_left = |work: &AgentWork| {
+        let is_same = |head: &String| repository.has_work(head, &work.work, (&writer(), Timestamp::UNIX_EPOCH));
+        // What cannot be told counts as left.
+        !delivered.has(work) && !head.as_ref().is_some_and(|head| is_same(head).unwrap_or(false))
+    };
+    let left = |works: Vec<AgentWork>| works.into_iter().filter(is_left).map(|work| work.agent).into_set();
+    let left = all.into_iter().map(|(run, works)| (run, works.map(left)));
+    Ok(left.filter(|(_, agents)| agents.as_ref().is_none_or(|agents: &BTreeSet<Slug>| !agents.is_empty())).into_map())
+}
+
+/// What commits have of runs' work, whether squad has merged it, or somebody by hand.
+#[derive(Debug, Default)]
+pub(in crate::ops) struct Delivered(Vec<RunCommit>);
+
+impl Delivered {
+    /// What these tips have of works.
+    pub(in crate::ops) fn on<'w>(
+        repository: &Repository,
+        tips: &[&str],
+        works: impl IntoIterator<Item = &'w AgentWork>,
+    ) -> Result<Self, Error> {
+        let bases: BTreeSet<&str> = works.into_iter().map(|work| work.work.base.as_str()).into_set();
+        match bases.is_empty() {
+            true => Ok(Self::default()),
+            false => repository.commits_of_runs(&Vec::from_iter(bases), tips).map(Self),
+        }
     }
-    works.retain(|work| !is_in(&merges, work));
-    Ok(works)
+
+    /// Whether a commit of them is this work, names it, or is it picked or rebased.
+    pub(in crate::ops) fn has(&self, AgentWork { work, made, .. }: &AgentWork) -> bool {
+        let names =
+            |line: &str| line.trim().strip_prefix(WORK).and_then(|rest| rest.strip_prefix(": ")) == Some(&work.commit);
+        let is_picked = |found: &RunCommit| found.at == made.at && found.message.starts_with(made.message.trim_end());
+        let is_it =
+            |found: &RunCommit| found.commit == work.commit || found.message.lines().any(names) || is_picked(found);
+        self.0.iter().any(is_it)
+    }
+
+    /// The commits by which squad has merged a run, the newest first.
+    pub(in crate::ops) fn merges(&self, run: &RunId) -> impl Iterator<Item = &str> {
+        let mark = mark(run);
+        let is_merge = move |found: &&RunCommit| found.message.lines().any(|line| line == mark);
+        self.0.iter().filter(is_merge).map(|found| found.commit.as_str())
+    }
 }
 
-/// The runs with clones whose work is on no branch.
-pub(in crate::ops) fn unmerged(env: &Env, repository: &Repository) -> Vec<RunId> {
-    let found = runs(env, repository).into_iter().map(|(run, _)| run);
-    found.filter(|run| unmerged_works(repository, run).map_or(true, |left| !left.is_empty())).collect()
-}
-
-/// The trailer of a merge's message that names the commit of a work in it.
+/// The trailer of a message that names the commit of a work in it.
 pub(in crate::ops) const WORK: &str = "Squad-Work";
-
-/// Whether one of these merges has a work.
-pub(in crate::ops) fn is_in(merges: &[(String, Vec<String>)], work: &AgentWork) -> bool {
-    merges.iter().any(|(_, works)| works.contains(&work.work.commit))
-}
 
 /// The line of a merge's message by which it is recognized.
 pub(in crate::ops) fn mark(run: &RunId) -> String {
@@ -949,7 +996,7 @@ impl Basis {
         let mut base = repository.first_snapshot(run.as_str())?;
         for commit in merged(repository, run)?.iter().rev() {
             // What is no agent's is the project's.
-            let of_project = repository.cloned_work(commit)?.filter(|(_, message)| agent_of(message).is_none());
+            let of_project = repository.cloned_work(commit)?.filter(|(_, made)| agent_of(&made.message).is_none());
             if let Some((taken, _)) = of_project {
                 base = Some(taken.commit);
                 break;
@@ -1020,6 +1067,7 @@ impl Places for Clones {
 pub(in crate::ops) struct AgentWork {
     pub(in crate::ops) agent: Slug,
     pub(in crate::ops) work: ClonedWork,
+    made: Arc<RunCommit>,
 }
 
 /// What agents did in clones, in the order in which it is to be merged; last what was set aside. Empty: they worked in
@@ -1027,10 +1075,10 @@ pub(in crate::ops) struct AgentWork {
 pub(in crate::ops) fn works(repository: &Repository, run: &RunId) -> Result<Vec<AgentWork>, Error> {
     let (mut works, mut resolved) = (Vec::new(), BTreeSet::new());
     for commit in merged(repository, run)?.into_iter().chain(set_aside(repository, run)?) {
-        let Some((work, message)) = repository.cloned_work(&commit)? else { continue };
-        let Some(agent) = agent_of(&message) else { continue };
-        resolved.extend(message.lines().filter_map(|line| Some(line.strip_prefix(RESOLVES)?.to_owned())));
-        works.push(AgentWork { agent, work });
+        let Some((work, made)) = repository.cloned_work(&commit)? else { continue };
+        let Some(agent) = agent_of(&made.message) else { continue };
+        resolved.extend(made.message.lines().filter_map(|line| Some(line.strip_prefix(RESOLVES)?.to_owned())));
+        works.push(AgentWork { agent, work, made: Arc::new(made) });
     }
     works.retain(|work: &AgentWork| !resolved.contains(&work.work.commit));
     Ok(works)

@@ -19,7 +19,7 @@ use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::log::{Choice, one_run, timeline};
 use crate::ops::ledger::{lost, undone};
 use crate::ops::run::check_clone::CheckClone;
-use crate::ops::run::clones::{self, AgentWork};
+use crate::ops::run::clones::{self, AgentWork, Delivered};
 use crate::ops::run::conflicts::{RETURNS, is_return};
 use crate::ops::run::host::Requests;
 use crate::ops::run::lease::{Lease, LiveRun};
@@ -155,7 +155,7 @@ pub(crate) struct LeftWork {
 }
 
 impl LeftWork {
-    fn new(AgentWork { agent, work }: &AgentWork, why: String) -> Self {
+    fn new(AgentWork { agent, work, .. }: &AgentWork, why: String) -> Self {
         Self { agent: agent.clone(), conflicts: Vec::new(), why, check: None, commit: work.commit.clone() }
     }
 }
@@ -257,21 +257,27 @@ pub(crate) fn merge(
             .hint("make the first commit, then try again"));
     };
     let aside = format!("squad/{run}");
-    let merges = merges_in(&workspace, &run, &events, &onto)?;
-    if let (Some((commit, _)), false) = (merges.first(), options.dry_run) {
+    let delivered = Delivered::on(repository, &[&onto], &works)?;
+    if let (Some(commit), false) = (delivered.merges(&run).next(), options.dry_run) {
         note_merge(env, &workspace, &run, &mut events, (head.branch.as_deref(), commit))?;
     }
     // What an earlier merge left may go now.
-    let works: Vec<AgentWork> = works.into_iter().filter(|work| !clones::is_in(&merges, work)).collect();
-    if let (Some((commit, _)), true) = (merges.first(), works.is_empty()) {
-        let commit = commit.get(..12).unwrap_or(commit).to_owned();
-        return Err(Failure::usage(format!("run {run} is merged already, in {commit}"))
-            .hint(format!("`git revert` takes it back, with `-m 1` if it is a merge: `git revert -m 1 {commit}`")));
+    let (done, works): (Vec<AgentWork>, Vec<AgentWork>) = works.into_iter().partition(|work| delivered.has(work));
+    if works.is_empty() {
+        return Err(match delivered.merges(&run).next() {
+            Some(commit) => {
+                let commit = commit.get(..12).unwrap_or(commit);
+                let hint =
+                    format!("`git revert` takes it back, with `-m 1` if it is a merge: `git revert -m 1 {commit}`");
+                Failure::usage(format!("run {run} is merged already, in {commit}")).hint(hint)
+            }
+            None => Failure::usage(format!("run {run} is merged already: your branch has all of its work")),
+        });
     }
     if let Some(tip) = repository.reference(&format!("refs/heads/{aside}"))?
-        && merges.iter().all(|(commit, _)| *commit != tip)
+        && delivered.merges(&run).all(|commit| commit != tip)
     {
-        return Err(merged_aside(&run, &aside, &merges_in(&workspace, &run, &events, &tip)?, &works));
+        return Err(merged_aside(&run, &aside, &Delivered::on(repository, &[&tip], &works)?, &works));
     }
     let rejections = Rejections::of(&events);
     let (works, rejected): (Vec<AgentWork>, Vec<AgentWork>) =
@@ -281,7 +287,7 @@ pub(crate) fn merge(
     let at = env.clock.now();
     let committer = repository.identity();
     let signer = committer.clone().unwrap_or_else(writer);
-    let message = |work: &AgentWork| message_of(&run, &events, &work.agent);
+    let message = |work: &AgentWork| message_of(&run, &events, work);
     let to_merge: Vec<WorkToMerge<'_>> =
         ready.iter().map(|work| WorkToMerge { work: &work.work, message: message(work) }).collect();
     let plan_of = |indices: &[usize]| {
@@ -292,7 +298,7 @@ pub(crate) fn merge(
             let merged: Vec<&AgentWork> = plan.merged.iter().filter_map(|index| ready.get(*index)).collect();
             let has = |commit: &String| {
                 merged.iter().any(|work| work.work.commit == *commit)
-                    || merges.iter().any(|(_, works)| works.contains(commit))
+                    || done.iter().any(|work| work.work.commit == *commit)
             };
             let lacking = plan.merged.iter().filter(|index| rejections.lacks(&ready[**index].work.commit, &has));
             let lacking: Vec<usize> = lacking.copied().collect();
@@ -443,9 +449,8 @@ pub(crate) fn merge(
 }
 
 /// Why a run is not merged again whose work is on a branch of its own, and what that lacks.
-fn merged_aside(run: &RunId, aside: &str, merges: &[(String, Vec<String>)], works: &[AgentWork]) -> Failure {
-    let left: BTreeSet<&Slug> =
-        works.iter().filter(|work| !clones::is_in(merges, work)).map(|work| &work.agent).into_set();
+fn merged_aside(run: &RunId, aside: &str, delivered: &Delivered, works: &[AgentWork]) -> Failure {
+    let left: BTreeSet<&Slug> = works.iter().filter(|work| !delivered.has(work)).map(|work| &work.agent).into_set();
     let merged = format!("run {run} is merged already, on the branch {aside}");
     let brings = format!("`git merge {aside}` brings it here");
     let again = format!("`git branch -D {aside}` lets squad merge it again");
@@ -614,21 +619,6 @@ fn record(
     Ok(())
 }
 
-/// The commits by which the checked-out branch has the run's work, the newest first, with the works in each.
-fn merges_in(
-    workspace: &Workspace,
-    run: &RunId,
-    events: &[Event],
-    onto: &str,
-) -> Result<Vec<(String, Vec<String>)>, Failure> {
-    let start = events.iter().find_map(|event| match &event.kind {
-        EventKind::RunStarted { commit, .. } => commit.clone(),
-        _ => None,
-    });
-    let Some(start) = start else { return Ok(Vec::new()) };
-    Ok(workspace.repository.commits_with((&clones::mark(run), clones::WORK), &start, onto)?)
-}
-
 /// Records a merge whose process was killed before it could.
 fn note_merge(
     env: &Env,
@@ -661,8 +651,9 @@ pub(crate) fn settle(env: &Env, directory: &Path, run: &RunId) -> Result<(), Fai
     let mut events = events_of(&workspace, run)?;
     let head = workspace.repository.head()?;
     let Some(onto) = &head.commit else { return Ok(()) };
-    match merges_in(&workspace, run, &events, onto)?.first() {
-        Some((commit, _)) => note_merge(env, &workspace, run, &mut events, (head.branch.as_deref(), commit)),
+    let works = clones::works(&workspace.repository, run)?;
+    match Delivered::on(&workspace.repository, &[onto], &works)?.merges(run).next() {
+        Some(commit) => note_merge(env, &workspace, run, &mut events, (head.branch.as_deref(), commit)),
         None => Ok(()),
     }
 }
@@ -721,12 +712,12 @@ fn completed(events: &[Event], agent: &Slug) -> bool {
 }
 
 /// The message of an agent's commit: what it reported.
-fn message_of(run: &RunId, events: &[Event], agent: &Slug) -> String {
+fn message_of(run: &RunId, events: &[Event], AgentWork { agent, work, .. }: &AgentWork) -> String {
     let of_agent = events.iter().rev().filter(|event| event.agent.as_ref() == Some(agent));
     let report = of_agent.filter_map(|event| event.kind.end()).map(|(_, end)| end.text.clone()).next();
     let report = report.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "work".to_owned());
     let subject = first_line(&report, 60);
-    format!("{agent}: {subject}\n\nSquad-Run: {run}\nSquad-Agent: {agent}\n")
+    format!("{agent}: {subject}\n\nSquad-Run: {run}\nSquad-Agent: {agent}\n{}: {}\n", clones::WORK, work.commit)
 }
 
 fn message_of_merge<'c>(
