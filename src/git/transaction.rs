@@ -309,7 +309,7 @@ impl<'a> Transaction<'a> {
             None if is_moved && now == FileState::Absent => (&None, &file.old),
             None => return Ok(true),
         };
-        if self.matches(&now, to) {
+        if self.matches(&now, to) || to.is_none() && self.is_folder_of_files(&target) {
             self.remove_emptied(&target, to.as_ref(), folders);
             return Ok(true);
         }
@@ -331,6 +331,12 @@ impl<'a> Transaction<'a> {
             self.remove_emptied(&target, to.as_ref(), folders);
         }
         Ok(is_switched)
+    }
+
+    /// Whether a folder is there that other files of the change are in: it stands where there is to be no file.
+    fn is_folder_of_files(&self, place: &Path) -> bool {
+        let inner = self.places.range(place.to_owned()..).find(|other| *other != place);
+        inner.is_some_and(|inner| inner.starts_with(place)) && is_folder(place)
     }
 
     /// Removes the folders that the removal of a file has emptied, as git does. Those of a team stay where squad commits
