@@ -28,7 +28,7 @@ use super::{
     transaction::Transaction,
 };
 use crate::model::ChangeKind;
-use commit::{NewCommit, move_branch, wants_signature, write_commit};
+use commit::{NewCommit, move_branch, sign, wants_signature, write_commit};
 pub(super) use merged::{MergeCommit, land_merge};
 use plan::{Plan, PlannedFile};
 use ready::{check_attributes, check_ready};

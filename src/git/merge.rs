@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{env, fs, io};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
@@ -17,6 +17,7 @@ use super::{
     landing::{Landing, MergeCommit, land_merge},
     mode::{LINK, PROGRAM, is_executable},
     objects::NewObjects,
+    path::obstacle,
     quarantine::Quarantine,
     repository::Repository,
     undo::UndoPlan,
@@ -278,6 +279,18 @@ impl Repository {
         self.obstacle_in_work_tree(plan)
     }
 
+    /// Why the commit of a merge cannot be signed, where the user has commits signed. Keeps nothing.
+    pub(crate) fn obstacle_to_signature(
+        &self,
+        plan: &MergePlan<'_>,
+        message: &str,
+        (committer, at): (&Identity, Timestamp),
+    ) -> Result<Option<String>, Error> {
+        // Other objects than the user's are not needed for it.
+        let tree = self.objects().tree_of(&plan.onto)?;
+        MergeCommit { onto: plan.onto, merged: None, tree, message, committer, at }.obstacle_to_signature(self)
+    }
+
     /// Why the work tree cannot follow.
     fn obstacle_in_work_tree(&self, plan: &MergePlan<'_>) -> Result<Option<String>, Error> {
         if let Some(operation) = self.operation() {
@@ -324,6 +337,19 @@ impl Repository {
         let is_removed = |step: &&FileStep| step.new.is_none();
         let removed: BTreeSet<PathBuf> =
             plan.steps.iter().filter(is_removed).map(|step| root.join(&step.path)).into_set();
+        let here = env::current_dir().unwrap_or_default();
+        for step in &plan.steps {
+            // A link that the merge takes away is no obstacle.
+            if let Some((place, what)) =
+                obstacle(root, Path::new(&step.path))?.filter(|(place, _)| !removed.contains(place))
+            {
+                return Ok(Some(format!("{} {what}", relative(root, &place))));
+            }
+            let place = root.join(&step.path);
+            if step.new.is_some() && here.starts_with(&place) {
+                return Ok(Some(format!("this command runs in {}, which it would have to remove", step.path)));
+            }
+        }
         for step in plan.steps.iter().filter(|step| step.old.is_none()) {
             let place = root.join(&step.path);
             let above = place.ancestors().skip(1).take_while(|above| *above != root);

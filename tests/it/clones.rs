@@ -784,6 +784,9 @@ fn clones_of_every_kind_of_repository_work_or_are_refused() {
             // Whichever of both git says first.
             let says = ["clean filter 'big' failed", "cannot run no-such-program"];
             assert!(output.code == 1 && says.iter().any(|text| output.out.contains(text)), "{kind}: {output}");
+            let run = TestRepo::events(&output)[0]["run"].as_str().expect("an id").to_owned();
+            let nothing = repo.squad_in(&place, &["merge", &run, "--yes"]);
+            assert!(nothing.code == 2 && nothing.err.contains("no agent of run"), "{nothing}");
             continue;
         }
         if kind == "reftable" {

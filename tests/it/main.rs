@@ -35,6 +35,7 @@ mod decisions;
 mod demo;
 mod diff;
 mod direct;
+mod dry_run;
 mod durable;
 #[cfg(unix)]
 #[path = "../support/emulator.rs"]

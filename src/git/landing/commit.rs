@@ -57,7 +57,7 @@ pub(super) fn wants_signature(repository: &Repository) -> Result<bool, Error> {
     Ok(repository.call(&["config", "--type=bool", "--get", "commit.gpgSign"]).run()?.text() == "true")
 }
 
-fn sign(
+pub(super) fn sign(
     repository: &Repository,
     objects: &mut NewObjects,
     tree: ObjectId,

@@ -4,8 +4,8 @@ use gix::ObjectId;
 use jiff::Timestamp;
 
 use super::{
-    Landing, NewCommit, Stop, carry_through, check_ready, move_branch, not_landed, recovered, refuse, wants_signature,
-    write_commit,
+    Landing, NewCommit, Stop, carry_through, check_ready, move_branch, not_landed, recovered, refuse, sign,
+    wants_signature, write_commit,
 };
 use crate::git::{
     commit::Identity,
@@ -38,6 +38,18 @@ impl<'a> MergeCommit<'a> {
             Ok((commit, _)) => Ok(commit),
             Err(Stop::Failed(error)) => Err(error),
             Err(Stop::Refused { reason, .. }) => Err(Error::damaged(repository.git_dir(), reason)),
+        }
+    }
+
+    /// Why it cannot be signed, where the user has commits signed.
+    pub(in crate::git) fn obstacle_to_signature(&self, repository: &Repository) -> Result<Option<String>, Error> {
+        if !wants_signature(repository)? {
+            return Ok(None);
+        }
+        match sign(repository, &mut NewObjects::new(repository.hash()), self.tree, &self.on("")) {
+            Ok(_) => Ok(None),
+            Err(Stop::Refused { reason, .. }) => Ok(Some(reason)),
+            Err(Stop::Failed(error)) => Err(error),
         }
     }
 

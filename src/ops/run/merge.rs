@@ -411,6 +411,9 @@ pub(crate) fn merge(
         return Err(not_merged((format!("{why}, and {reason}"), hint)));
     }
     if options.dry_run {
+        if report.aside.is_none() && plan.changes_anything() {
+            report.aside = repository.obstacle_to_signature(&plan, "merge", (&signer, at))?;
+        }
         return Ok(report);
     }
     if plan.changes_anything() {
@@ -672,6 +675,10 @@ fn events_of(workspace: &Workspace, run: &RunId) -> Result<Vec<Event>, Failure> 
 fn nothing(run: &RunId, events: &[Event]) -> Failure {
     let is_cloned = events.iter().any(|event| matches!(event.kind, EventKind::CloneCreated { .. }));
     let is_committed = events.iter().any(|event| matches!(event.kind, EventKind::CloneCommitted { .. }));
+    // Where no clone could be made, or no engine started.
+    let begins = |kind: &EventKind| matches!(kind, EventKind::SessionCreated { .. } | EventKind::SessionResumed { .. });
+    let is_of_agent = |event: &&Event| event.agent.as_ref().is_some_and(|agent| *agent != Slug::coordinator());
+    let has_worked = events.iter().filter(is_of_agent).any(|event| begins(&event.kind));
     let end = events.iter().rev().find_map(|event| match event.kind {
         EventKind::RunCompleted(RunEnd { status, .. }) => Some(status),
         _ => None,
@@ -689,6 +696,10 @@ fn nothing(run: &RunId, events: &[Event]) -> Failure {
         (true, false) => {
             Failure::usage(format!("run {run} left nothing that could be committed, so there is nothing to merge"))
                 .hint(format!("`squad log {run}` shows what happened"))
+        }
+        (false, false) if !has_worked => {
+            Failure::usage(format!("no agent of run {run} could begin, so there is nothing to merge"))
+                .hint(format!("`squad log {run}` says why"))
         }
         (false, false) => Failure::usage(format!("the agents of run {run} worked in your work tree, not in clones"))
             .hint(format!("`squad diff {run}` shows what they changed; the files are yours to commit")),
