@@ -192,6 +192,15 @@ pub(crate) fn measure(folders: impl IntoIterator<Item = PathBuf>, most: usize) -
     measured
 }
 
+/// Gives a file or folder the time of its last change that another has. Where that cannot be, it stays new.
+pub(crate) fn keep_time(facts: &fs::Metadata, to: &Path) {
+    // Whoever owns a file may set its time on Unix, even if nobody may write to it.
+    let file = if cfg!(unix) { File::open(to) } else { File::options().append(true).open(to) };
+    if let (Ok(file), Ok(at)) = (file, facts.modified()) {
+        let _ = file.set_modified(at);
+    }
+}
+
 /// Whether there is a folder, and not a link to one.
 pub(crate) fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|about| about.is_dir())

@@ -14,7 +14,10 @@
 use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
 use super::{error::Error, program::Call, repository::Repository, work_tree::FOLDER};
-use crate::env::{files::read_regular, unique_id};
+use crate::env::{
+    files::{keep_time, read_regular},
+    unique_id,
+};
 use crate::sandbox::Sandbox;
 
 /// Where agents' git finds the user's objects and submodules: the folder in the copy, and the user's.
@@ -156,7 +159,8 @@ impl Copying {
             return Err(Error::damaged(from, format!("what git keeps beside its objects is over {LARGEST} bytes")));
         }
         let copied = match facts.is_file() {
-            true => fs::copy(from, to).and_then(|_| keep_time(&facts, to)),
+            // git compares file times with the index's own time to find racy entries.
+            true => fs::copy(from, to).map(|_| keep_time(&facts, to)),
             false => copy_link(from, to),
         };
         match copied {
@@ -164,11 +168,6 @@ impl Copying {
             _ => Ok(()),
         }
     }
-}
-
-/// git compares file times with the index's own time to find racy entries.
-fn keep_time(facts: &fs::Metadata, to: &Path) -> io::Result<()> {
-    fs::File::options().append(true).open(to)?.set_modified(facts.modified()?)
 }
 
 #[cfg(unix)]

@@ -13,10 +13,10 @@ use std::{
     fs, io,
     num::NonZero,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use gix::{ObjectId, hash, objs};
+use gix::{ObjectId, objs};
 use jiff::Timestamp;
 
 use super::{
@@ -27,10 +27,11 @@ use super::{
     quarantine::Quarantine,
     references::Durability,
     repository::Repository,
+    rescue::{path_of, read_index},
     undo::Merged,
     work_tree::WorkTreeSnapshot,
 };
-use crate::env::files::replace;
+use crate::env::files::{Found, is_folder, open_below, replace};
 use crate::model::{IntoSet, Sort};
 
 /// A checkout of 100,000 files takes seconds, and on a slow disk minutes.
@@ -39,8 +40,8 @@ const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(1800);
 const READY: &str = "squad-ready";
 /// Holds the commit that a clone is being set to.
 const TARGET: &str = "squad-target";
-/// Settings that decide how files are written and compared.
-const CONVERSIONS: &str = r"^core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode|longpaths)$";
+/// The clone's folder and those of squad's own above it; see [`clone_folders`].
+const OWN_FOLDERS: usize = 3;
 
 /// What an agent did in its clone.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -70,7 +71,18 @@ pub(super) struct MergedTree {
 impl Repository {
     /// Whether the clone is there as a whole.
     pub(crate) fn is_made(&self) -> bool {
-        self.git_dir().join(READY).exists() && self.work_dir().is_some_and(Path::is_dir)
+        self.git_dir().join(READY).exists() && self.require_folder().is_ok()
+    }
+
+    /// Fails if the folder of a clone is gone, or a link stands in the place of it or of one above it: without a sandbox,
+    /// an agent can put one there.
+    pub(super) fn require_folder(&self) -> Result<(), Error> {
+        let Some(root) = self.work_dir().filter(|_| self.is_clone()) else { return Ok(()) };
+        match root.ancestors().take(OWN_FOLDERS).find(|place| place.is_symlink()) {
+            Some(link) => Err(Error::damaged(link, "a link stands in the place of a clone's folder")),
+            None if is_folder(root) => Ok(()),
+            None => Err(Error::damaged(root, "the clone's folder is gone")),
+        }
     }
 
     /// Makes the clone of `source` at a commit, one of so many that are made at the same time.
@@ -138,6 +150,7 @@ impl Repository {
 
     /// Checks the clone's tracked files at or below a path out again.
     pub(crate) fn restore_tracked(&self, path: &str) -> Result<(), Error> {
+        self.require_folder()?;
         let tracked = self.call(&["ls-files", "-z", "--", path]).succeed()?.stdout;
         if !tracked.is_empty() {
             self.call(&["checkout-index", "--force", "--quiet", "-z", "--stdin"]).input(tracked).succeed()?;
@@ -296,6 +309,7 @@ impl Repository {
 
     /// `workers`: git's, 0 for one per core.
     fn check_out_with(&self, commit: &str, workers: usize) -> Result<(), Error> {
+        self.require_folder()?;
         // A clone is whole, whatever the user has checked out.
         let workers = format!("checkout.workers={workers}");
         let whole = ["-c", "core.sparseCheckout=false", "-c", &workers, "-c", "index.sparse=false"];
@@ -336,32 +350,33 @@ impl Repository {
         write(&git.join("HEAD"), head)
     }
 
-    /// What an agent commits there by itself is not signed: nobody types a passphrase.
-    fn config_for_agents(&self) -> Result<String, Error> {
-        let is_sha256 = self.hash() != hash::Kind::Sha1;
-        let (version, extensions) = match is_sha256 {
-            true => (1, "[extensions]\n\tobjectFormat = sha256\n"),
-            false => (0, ""),
-        };
-        let mut config = format!(
-            "[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n\tlogAllRefUpdates = true\n\thooksPath = \
-             /dev/null\n[gc]\n\tauto = 0\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n{extensions}[core]\n"
-        );
-        let listed = self.call(&["config", "--null", "--get-regexp", CONVERSIONS]).run()?.stdout;
-        for setting in listed.split(|byte| *byte == 0) {
-            let setting = String::from_utf8_lossy(setting);
-            // `name`, newline, value; of a truth that is only named, no value.
-            let (name, value) = setting.split_once('\n').unwrap_or((&setting, "true"));
-            let is_plain = !value.is_empty() && value.chars().all(|character| character.is_ascii_alphanumeric());
-            if let Some(name) = name.strip_prefix("core.").filter(|_| is_plain) {
-                config += &format!("\t{name} = {value}\n");
+    /// Gives the clone's files the times that they have in the work tree of `source`, as far as they are the same there:
+    /// for `make` and its like, what was built of them is up to date only then.
+    pub(crate) fn keep_times(&self, source: &Repository) -> Result<(), Error> {
+        let (Some(from), Some(to)) = (source.work_dir(), self.work_dir()) else { return Ok(()) };
+        let index = |repository: &Repository| read_index(&repository.git_dir().join("index"), repository);
+        let (theirs, ours) = (index(source)?, index(self)?);
+        for entry in ours.entries() {
+            let path = entry.path(&ours);
+            let known = theirs.entry_by_path(path).filter(|known| (known.id, known.mode) == (entry.id, entry.mode));
+            let (Some(known), Some(inner)) = (known, path_of(path)) else { continue };
+            let Ok(facts) = fs::symlink_metadata(from.join(&inner)) else { continue };
+            let is_same = facts.is_file()
+                && u64::from(known.stat.size) == facts.len() & u64::from(u32::MAX)
+                && facts.modified().is_ok_and(|at| is_at(at, known.stat.mtime));
+            // One that stays as it is is built again.
+            if let (true, Ok(Found::File(file)), Ok(at)) = (is_same, open_below(to, &inner), facts.modified()) {
+                let _ = file.set_modified(at);
             }
         }
-        Ok(config)
+        // Its answer says only that some files differ.
+        self.call(&["update-index", "-q", "--refresh"]).timeout(CHECKOUT_TIMEOUT).run()?;
+        self.give_index(&to.join(".git"))
     }
 
     /// Gives the agent's repository squad's index, so that it knows the files without reading them.
     fn give_index(&self, git: &Path) -> Result<(), Error> {
+        self.require_folder()?;
         let draft = self.git_dir().join("index.agent");
         let index = self.git_dir().join("index");
         fs::copy(&index, &draft).map_err(Error::io("copy", &index))?;
@@ -371,6 +386,14 @@ impl Repository {
         kept.map_err(Error::io("write", &draft))?;
         move_into(&draft, git, "index").map_err(Error::io("write", git.join("index")))
     }
+}
+
+/// Whether a time is one that an index has. Some versions of git keep no fractions of a second.
+fn is_at(at: SystemTime, known: gix::index::entry::stat::Time) -> bool {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // The index has 32 bits of them.
+    let seconds = since.as_secs() & u64::from(u32::MAX) == u64::from(known.secs);
+    seconds && (known.nsecs == 0 || known.nsecs == since.subsec_nanos())
 }
 
 /// The names of files in conflict, without those that git gives to one whose place a folder takes: `name~commit`.

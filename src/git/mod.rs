@@ -38,6 +38,7 @@ mod agents_git;
 mod bundle;
 mod checkout;
 mod clone;
+mod clone_config;
 mod commit;
 mod contents;
 mod diff;

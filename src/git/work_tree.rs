@@ -200,6 +200,7 @@ impl Repository {
         previous: Option<&WorkTreeSnapshot>,
         objection: &dyn Fn(&[u8]) -> Option<String>,
     ) -> Result<Draft<'_>, Error> {
+        self.require_folder()?;
         let store = self.objects();
         let known = previous.and_then(WorkTreeSnapshot::state);
         let (mut status, state, checked_out) = RepositoryState::with_status(self, known.map(Arc::as_ref), || {

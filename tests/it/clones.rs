@@ -691,7 +691,8 @@ fn gc_removes_clones_of_ended_runs_and_keeps_what_no_commit_has() {
 /// Kinds of repositories: in each, agents work in clones and their work is merged, or squad says why not.
 #[test]
 fn clones_of_every_kind_of_repository_work_or_are_refused() {
-    const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"ls; cat deep/file.txt; git log --oneline; git status --short\" }, \
+    const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"ls; cat deep/file.txt; git log --oneline; git status --short; \
+                          if git rev-parse -q --verify HEAD~1 >/dev/null; then git show HEAD~1:deep/file.txt; fi\" }, \
                           { write = \"new.txt\", text = \"new\\n\" }, { say = \"Done.\" }]\n";
     let knows_reftable = {
         let repo = TestRepo::folder();
@@ -865,6 +866,8 @@ fn a_clone_gets_what_git_ignores_and_is_made_ready_before_its_agent_begins() {
         ports.push(words[1].parse::<u16>().expect(&result));
     }
     assert!(ports[0].abs_diff(ports[1]) >= 20, "{ports:?}");
+    let locks = fs::read_dir(repo.home().join("state/squad/ports")).expect("a folder").flatten();
+    assert!(locks.count() >= 2, "each block is kept");
     // Neither is anybody's work, and the project has only its own.
     let work = events.last().expect("an end")["work"].to_string();
     assert!(!work.contains("built.txt") && !work.contains("deps"), "{work}");
@@ -1061,4 +1064,134 @@ fn work_whose_clone_is_gone_is_not_complete() {
     let resumed = repo.rehearse(SIDE_BY_SIDE, &[&arguments[..], &["--resume", "20260105"]].concat());
     assert!(resumed.code == 1 && resumed.err.contains("its clone is gone; `git show"), "{resumed}");
     repo.assert_sound();
+}
+
+/// A partial clone whose remote agents cannot be told of: that is said before one begins.
+#[test]
+fn history_that_a_partial_clone_lacks_is_named_where_it_cannot_be_fetched() {
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"git config --get-regexp remote || true\" }, { say = \"Done.\" }]\n";
+    for (url, is_named) in
+        [("https://ann:secret@example.invalid/a.git", true), ("https://example.invalid/a.git", false)]
+    {
+        let repo = repo();
+        repo.git(&["config", "remote.origin.url", url]);
+        repo.git(&["config", "remote.origin.promisor", "true"]);
+        let output = repo.rehearse(script, &["--permissions", "allow", "--isolation", "clone", "--json", "@ada looks"]);
+        assert_eq!(output.code, 0, "{output}");
+        assert_eq!(output.out.contains("git cannot read all of the history in the clone of ada"), is_named, "{output}");
+        assert!(!output.out.contains("secret"), "{output}");
+        let ran =
+            TestRepo::events(&output).into_iter().find(|event| event["type"] == "tool.completed").expect("a command");
+        assert_eq!(ran["result"].as_str().expect("text").contains("example.invalid"), !is_named, "{ran}");
+    }
+}
+
+/// What an agent's own git makes of files that the repository's configuration has filters for.
+#[cfg(unix)]
+#[test]
+fn an_agents_git_has_the_repositorys_filters() {
+    let repo = repo();
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    repo.git(&["clean", "-qf", "draft.txt"]);
+    repo.write(".gitattributes", "*.up filter=up\n");
+    repo.git(&["config", "filter.up.clean", "tr 'a-y\"' 'A-Y\"'"]);
+    repo.git(&["config", "filter.up.smudge", "tr 'A-Y\"' 'a-y\"'"]);
+    repo.write("a.up", "word\n");
+    repo.git(&["add", ".gitattributes", "a.up"]);
+    repo.git(&["commit", "-qm", "filter"]);
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ run = \"cat a.up; touch a.up; git status --short -uno; \
+                  echo new >b.up; git add b.up; git show :b.up\" }, { say = \"Done.\" }]\n";
+    let output = repo.rehearse(script, &["--permissions", "allow", "--isolation", "clone", "--json", "@ada does it"]);
+    let events = TestRepo::events(&output);
+    let ran = events.iter().find(|event| event["type"] == "tool.completed").expect("a command");
+    assert_eq!(ran["result"].as_str().expect("text").trim_end(), "word\nNEW", "{output}");
+    let run = events[0]["run"].as_str().expect("an id");
+    assert_eq!(repo.git(&["show", &format!("refs/squad/runs/{run}/ada:b.up")]), "NEW\n");
+}
+
+/// What is up to date for `make` in the project is so in a clone, and what the user has changed since is not.
+#[cfg(unix)]
+#[test]
+fn what_is_brought_is_as_old_as_it_was() {
+    let repo = repo();
+    repo.write(".gitignore", "out/\n");
+    repo.write("a.c", "a\n");
+    repo.write("b.c", "b\n");
+    repo.write("sub/c.c", "c\n");
+    repo.git(&["add", ".gitignore", "a.c", "b.c", "sub"]);
+    repo.git(&["commit", "-qm", "sources"]);
+    ["a.o", "b.o", "c.o"].iter().for_each(|name| repo.write(&format!("out/{name}"), "built\n"));
+    let at = |path: &str, age: u64| {
+        let file = fs::File::options().append(true).open(repo.root().join(path)).expect("a file");
+        let at = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        file.set_modified(at).expect("it is ours");
+    };
+    ["a.c", "b.c", "sub/c.c"].iter().for_each(|path| at(path, 3000));
+    ["out/a.o", "out/b.o", "out/c.o"].iter().for_each(|path| at(path, 1000));
+    repo.git(&["status"]);
+    // What is built of this one is not up to date.
+    repo.write("b.c", "changed\n");
+    let (code, events) = in_clones_with(
+        &repo,
+        "[isolation]\nbring = [\"out\"]\n",
+        "for n in a b; do [ out/$n.o -nt $n.c ] && echo $n; done; [ out/c.o -nt sub/c.c ] && echo c; git status --short; ls -l out",
+    );
+    assert_eq!(code, 0, "{events:#?}");
+    let ran = events.iter().find(|event| event["type"] == "tool.completed").expect("a command");
+    let result = ran["result"].as_str().expect("text");
+    assert!(result.starts_with("a\nc\n"), "{result}");
+}
+
+#[cfg(unix)]
+fn in_clones_with(repo: &TestRepo, configuration: &str, command: &str) -> (u8, Vec<serde_json::Value>) {
+    repo.write(USER, configuration);
+    let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"{command}\" }}, {{ say = \"Done.\" }}]\n");
+    let output = repo.rehearse(&script, &["--permissions", "allow", "--isolation", "clone", "--json", "@ada looks"]);
+    (output.code, TestRepo::events(&output))
+}
+
+/// Without a sandbox, an agent can put a link in its clone's place × which folder it takes.
+#[cfg(unix)]
+#[test]
+fn no_link_in_a_clones_place_is_followed() {
+    for place in [".", "..", "../.."] {
+        let repo = repo();
+        repo.git(&["checkout", "-q", "notes.txt"]);
+        let victim = repo.home().join("victim");
+        let inner = victim.join("work/project");
+        for folder in [&victim, &victim.join("project"), &inner] {
+            fs::create_dir_all(folder).expect("a folder");
+            fs::write(folder.join("mine.txt"), "mine\n").expect("a file");
+        }
+        let swap = format!("cd {place}; here=$(pwd -P); cd /; mv $here $here.away; ln -s {} $here", victim.display());
+        let turn = |agent: &str, steps: &str| {
+            format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{steps}{{ say = \"Done.\" }}]\n")
+        };
+        let script = [
+            turn("ada", &format!("{{ run = \"{swap}\" }}, ")),
+            turn("bob", "{ write = \"bob.txt\", text = \"bob\\n\" }, "),
+            turn("ada", "{ run = \"true\" }, "),
+        ]
+        .concat();
+        let output = repo.rehearse(
+            &script,
+            &[
+                "--permissions",
+                "allow",
+                "--isolation",
+                "clone",
+                "--json",
+                "@ada begins, then @bob goes on, then @ada ends",
+            ],
+        );
+        assert!(output.out.contains("a link stands in the place of a clone"), "{place}: {output}");
+        for folder in [&victim, &victim.join("project"), &inner] {
+            let mut names: Vec<_> =
+                fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+            names.retain(|name| name != "project" && name != "work");
+            assert_eq!(names, ["mine.txt"], "{place}: {output}");
+        }
+        assert!(!repo.git(&["log", "--all", "--name-only", "--format="]).contains("mine.txt"), "{place}");
+        repo.assert_sound();
+    }
 }

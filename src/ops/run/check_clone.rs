@@ -7,8 +7,9 @@ use crate::env::Env;
 use crate::git::{Repository, clone_folders};
 use crate::model::{ProjectCheck, RunId, Slug};
 use crate::ops::Project;
+use crate::ops::run::clone_setup::{self, Own};
 use crate::ops::run::clones::{self, CHECK, READY};
-use crate::ops::run::{clone_setup, own_commands};
+use crate::ops::run::own_commands;
 use crate::pool::Cancel;
 use crate::sandbox::Sandbox;
 
@@ -50,7 +51,7 @@ impl<'a> CheckClone<'a> {
         let opened = Self { env, project, run, clone, root, sandbox };
         if !ready.exists() {
             let agent = Slug::fold(CHECK).ok_or("it has no name")?;
-            let own = clone_setup::variables(run, &agent);
+            let own = Own::new(env, run, &agent);
             let place = (&*opened.root, opened.sandbox.as_ref());
             let whose = (&agent, place, &opened.clone);
             let prepared = clone_setup::prepare((env, project, run), whose, &own, &|_| {}, cancel).await;

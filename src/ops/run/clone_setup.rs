@@ -6,11 +6,13 @@ use std::net::TcpListener;
 use std::path::{Component, Path};
 
 use crate::engine::command::OwnCommand;
-use crate::env::Env;
+use crate::env::files::keep_time;
+use crate::env::{Env, lock};
 use crate::git::Repository;
 use crate::model::{EventKind, RunId, Slug, command_line, seconds};
 use crate::ops::Project;
 use crate::ops::run::own_commands::{program, require_approved};
+use crate::ops::team::sandbox::state_folder;
 use crate::pool::{Cancel, session_id};
 use crate::program::Programs;
 use crate::sandbox::Sandbox;
@@ -25,41 +27,62 @@ const PORTS: u16 = 20;
 const FIRST_PORT: u16 = 12_000;
 const BLOCKS: u16 = 1_000;
 
-/// The variables by which what runs in a clone keeps out of the way of what runs in others.
-pub(super) fn variables(run: &RunId, agent: &Slug) -> [(String, String); 3] {
-    let name = format!("squad-{run}-{agent}");
-    [
-        ("SQUAD_CLONE".to_owned(), agent.to_string()),
-        ("SQUAD_PORT".to_owned(), first_port(&name).to_string()),
-        ("COMPOSE_PROJECT_NAME".to_owned(), name.to_lowercase()),
-    ]
+/// What keeps that which runs in a clone out of the way of what runs in others.
+pub(super) struct Own {
+    pub(super) variables: [(String, String); 3],
+    /// Nobody else is given its ports while this is kept.
+    _ports: Option<fs::File>,
 }
 
-/// The first of [`PORTS`] ports that nobody listens on, the same for the same name while that holds.
-fn first_port(name: &str) -> u16 {
+impl Own {
+    pub(super) fn new(env: &Env, run: &RunId, agent: &Slug) -> Self {
+        let name = format!("squad-{run}-{agent}");
+        let (port, ports) = take_ports(state_folder(env).map(|folder| folder.join("ports")).as_deref(), &name);
+        let variables = [
+            ("SQUAD_CLONE".to_owned(), agent.to_string()),
+            ("SQUAD_PORT".to_owned(), port.to_string()),
+            ("COMPOSE_PROJECT_NAME".to_owned(), name.to_lowercase()),
+        ];
+        Self { variables, _ports: ports }
+    }
+}
+
+/// The first of [`PORTS`] ports that nobody listens on and no other clone has, the same for the same name while that
+/// holds, and the lock that keeps them. `locks`: a file for each block.
+fn take_ports(locks: Option<&Path>, name: &str) -> (u16, Option<fs::File>) {
     let digest = blake3::hash(name.as_bytes());
     let wanted = u16::from_le_bytes([digest.as_bytes()[0], digest.as_bytes()[1]]);
     let block = |at: u16| FIRST_PORT + (wanted.wrapping_add(at) % BLOCKS) * PORTS;
-    let is_free = |first: &u16| (*first..first + PORTS).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok());
-    (0..BLOCKS).map(block).find(is_free).unwrap_or(block(0))
+    let is_free = |first: u16| (first..first + PORTS).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok());
+    for first in (0..BLOCKS).map(block) {
+        let file = locks.and_then(|locks| lock::open(&locks.join(first.to_string())).ok());
+        // Without a folder for locks, only who listens is seen.
+        if file.as_ref().is_none_or(|file| lock::try_take(file).unwrap_or(true)) && is_free(first) {
+            return (first, file);
+        }
+    }
+    (block(0), None)
 }
 
 /// Brings what git ignores, and runs the set-up. The error says why the clone is not ready.
 pub(super) async fn prepare(
     (env, project, run): (&Env, &Project, &RunId),
     (agent, (root, sandbox), clone): (&Slug, (&Path, Option<&Sandbox>), &Repository),
-    own: &[(String, String)],
+    own: &Own,
     tell: &(dyn Fn(EventKind) + Sync),
     mut cancel: Cancel,
 ) -> Result<(), String> {
     for path in &project.settings.isolation.bring {
         bring(project, path, (root, clone)).map_err(|why| format!("`{BRING}` cannot bring `{path}`: {why}"))?;
     }
+    if !project.settings.isolation.bring.is_empty() {
+        clone.keep_times(&project.repository).map_err(|error| error.to_string())?;
+    }
     let arguments = &project.settings.isolation.setup;
     let Some(name) = arguments.first() else { return Ok(()) };
     require_approved(env, project, SETUP)?;
     let mut variables = env.os_variables();
-    variables.extend(own.iter().map(|(name, value)| (name.into(), value.into())));
+    variables.extend(own.variables.iter().map(|(name, value)| (name.into(), value.into())));
     let program = program(name, root, &Programs::new(root, &variables))?;
     let (local, session) = (project.local(), format!("{}-setup", session_id(agent, run)));
     let command = OwnCommand {
@@ -142,9 +165,11 @@ fn bring(project: &Project, path: &str, (root, clone): (&Path, &Repository)) -> 
 }
 
 /// Copies as the system does it fastest: where the file system can, the copies share their blocks until one changes.
-/// Links are copied as links; what is neither file, folder nor link is left out.
+/// Links are copied as links; what is neither file, folder nor link is left out. Times stay: what is newer than another is so
+/// in the copy.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let kind = from.symlink_metadata()?.file_type();
+    let facts = from.symlink_metadata()?;
+    let kind = facts.file_type();
     if kind.is_symlink() {
         #[cfg(unix)]
         return std::os::unix::fs::symlink(fs::read_link(from)?, to);
@@ -154,10 +179,33 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     } else if kind.is_dir() {
         fs::create_dir(to)?;
         fs::read_dir(from)?
-            .try_for_each(|entry| entry.and_then(|entry| copy(&entry.path(), &to.join(entry.file_name()))))
+            .try_for_each(|entry| entry.and_then(|entry| copy(&entry.path(), &to.join(entry.file_name()))))?;
+        keep_time(&facts, to);
+        Ok(())
     } else if kind.is_file() {
-        fs::copy(from, to).map(drop)
+        fs::copy(from, to).map(|_| keep_time(&facts, to))
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names whose wish for a block is the same, and what becomes of it when one of them is done.
+    #[test]
+    fn no_two_clones_at_once_have_the_same_ports() {
+        let locks = tempfile::tempdir().expect("a folder");
+        let take = |name: &str| take_ports(Some(locks.path()), name);
+        let all: Vec<_> = (0..200).map(|number| take(&format!("agent-{number}"))).collect();
+        let firsts: std::collections::BTreeSet<u16> = all.iter().map(|(first, _)| *first).collect();
+        assert_eq!(firsts.len(), all.len());
+        assert!(firsts.iter().zip(firsts.iter().skip(1)).all(|(one, next)| next - one >= PORTS));
+        let (mine, lock) = take("mine");
+        let (beside, _lock) = take("mine");
+        assert_ne!(mine, beside);
+        drop(lock);
+        assert_eq!(take("mine").0, mine);
     }
 }

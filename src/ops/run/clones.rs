@@ -37,7 +37,7 @@ use crate::model::{
 };
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
-use crate::ops::run::clone_setup;
+use crate::ops::run::clone_setup::{self, Own};
 use crate::ops::run::hosts::{self, CloneMirror, Hosts, RemoteMailbox, Slot};
 use crate::ops::run::lease::{Leases, RunFiles};
 use crate::ops::run::snapshots::RunSnapshots;
@@ -116,6 +116,7 @@ struct Made {
     place: Arc<Place>,
     /// Where its agent works, if not here; `None` between two tasks, too.
     slot: Option<Slot>,
+    own: Own,
 }
 
 /// An agent's work, as it was committed.
@@ -499,14 +500,17 @@ impl Clones {
             let directory = work_dir.display().to_string();
             let created = EventKind::CloneCreated { directory, commit: tip, seconds: seconds(asked.elapsed()) };
             self.basis.reports.tell(Some(agent), created);
+            if let Some(why) = self.basis.project.repository.obstacle_to_history().map_err(|error| error.to_string())? {
+                let reason = format!("git cannot read all of the history in the clone of {agent}: {why}");
+                self.basis.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+            }
         }
         let (basis, agent, place) = (Arc::clone(&self.basis), agent.clone(), self.folder.join(agent.as_str()));
-        // Both the set-up and the agent have them.
-        let own = clone_setup::variables(&basis.run, &agent);
-        let bound = own.clone();
+        // Both the set-up and the agent have it.
+        let own = Own::new(&basis.env, &basis.run, &agent);
         let slot = self.host_slot(&agent).await?;
         let host = slot.as_ref().map(|slot| slot.host.clone());
-        let bind = move || basis.bind(&agent, &place, (repository, &work_dir), bound, host.as_deref());
+        let bind = move || basis.bind(&agent, &place, (repository, &work_dir), own, host.as_deref());
         let (mut made, base, agent) = aside(self.basis.env.threads, bind).await??;
         made.slot = slot;
         let ready = self.folder.join(agent.as_str()).join(READY);
@@ -515,7 +519,7 @@ impl Clones {
             let place = (Path::new(&made.place.project), made.place.pool.sandbox());
             let whose = (&agent, place, &made.repository);
             let tell = |kind| reports.tell(Some(&agent), kind);
-            let prepared = clone_setup::prepare((env, project, run), whose, &own, &tell, cancel.clone()).await;
+            let prepared = clone_setup::prepare((env, project, run), whose, &made.own, &tell, cancel.clone()).await;
             let prepared = prepared.and_then(|()| fs::write(&ready, "").map_err(|error| error.to_string()));
             prepared.map_err(|why| format!("its clone is not ready: {why}"))?;
         }
@@ -851,7 +855,7 @@ impl Basis {
         agent: &Slug,
         place: &Path,
         (repository, work_dir): (Repository, &Path),
-        own: impl IntoIterator<Item = (String, String)>,
+        own: Own,
         host: Option<&str>,
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
@@ -859,7 +863,7 @@ impl Basis {
         let sandbox = bounds(whose, &project, &self.attached, |bounds| bounds.report(&self.reports))?;
         let engines = match host {
             Some(host) => self.engines_on(host, agent, place, (&project, &repository))?,
-            None => self.engines_here(place, &project, own, sandbox.as_ref())?,
+            None => self.engines_here(place, &project, &own, sandbox.as_ref())?,
         };
         let hooks = self.hooks.moved_to(&project.folder.root, sandbox.as_ref());
         let pool = Arc::new(SessionPool::of_one_run(engines, Arc::clone(&self.permits)));
@@ -868,7 +872,7 @@ impl Basis {
         let base = repository.snapshot_at(&base).map_err(|error| error.to_string())?;
         let project = project.folder.root.display().to_string();
         let place = Arc::new(Place { project, hooks, pool, tree });
-        Ok((Made { repository, place, slot: None }, base, agent.clone()))
+        Ok((Made { repository, place, slot: None, own }, base, agent.clone()))
     }
 
     /// Engines on this machine, bound to the clone.
@@ -876,13 +880,13 @@ impl Basis {
         &self,
         place: &Path,
         project: &Project,
-        own: impl IntoIterator<Item = (String, String)>,
+        own: &Own,
         sandbox: Option<&Sandbox>,
     ) -> Result<Engines, String> {
         fs::write(place.join(HOME), engines::home_name(project)).map_err(|error| error.to_string())?;
         let script = self.script.clone();
         let mut env = self.env.clone();
-        env.variables.extend(own);
+        env.variables.extend(own.variables.iter().cloned());
         Ok(engines::prepare_with(&env, project, &self.run, script, (&[], None), sandbox))
     }
 

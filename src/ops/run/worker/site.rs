@@ -22,8 +22,9 @@ use crate::env::{Env, lock, real};
 use crate::git::{Repository, WorkTreeSnapshot, clone_folders};
 use crate::model::{Attachment, RunId, SkippedFile, Slug};
 use crate::ops::ledger::journal::{aside, writer};
+use crate::ops::run::clone_setup::Own;
 use crate::ops::run::hosts::{TURNS, count_turn, turns};
-use crate::ops::run::{clone_setup, snapshots};
+use crate::ops::run::snapshots;
 use crate::ops::team::workspace::git_environment;
 use crate::ops::team::{engines, sandbox, secrets};
 use crate::ops::{Project, Workspace};
@@ -45,6 +46,7 @@ pub(super) struct Site {
     name: String,
     redactor: Redactor,
     state: Mutex<State>,
+    _own: Own,
 }
 
 struct State {
@@ -119,7 +121,8 @@ impl Site {
         let script = order.script.as_deref().map(Script::parse).transpose()?;
         let script = script.map(|script| script.after(BTreeMap::from([(agent.clone(), turns)])));
         let mut bound = env.clone();
-        bound.variables.extend(clone_setup::variables(&run, &agent));
+        let own = Own::new(env, &run, &agent);
+        bound.variables.extend(own.variables.iter().cloned());
         let startable = engines::startable(&bound, &project, &run, &order.engine, script, bounds.sandbox.as_ref());
         let engine = startable.start().await.map_err(|error| error.with_hint())?;
         let name = format!("{}.{agent}", order.run);
@@ -140,6 +143,7 @@ impl Site {
             repository,
             name,
             state: Mutex::new(state),
+            _own: own,
         })
     }
 
