@@ -24,7 +24,7 @@ use super::{
     error::Error,
     objects::NewObjects,
     pack::KeptPack,
-    quarantine::Quarantine,
+    quarantine::{Quarantine, alternate},
     references::Durability,
     repository::Repository,
     rescue::{path_of, read_index},
@@ -96,8 +96,7 @@ impl Repository {
                 _ => fs::create_dir_all(folder).map_err(Error::io("create", folder))?,
             }
         }
-        let common = std::path::absolute(self.common_dir()).map_err(Error::io("find", self.common_dir()))?;
-        write(&self.git_dir().join("commondir"), format!("{}\n", common.display()))?;
+        write(&self.git_dir().join("commondir"), self.common_line())?;
         self.set_clone_head(commit)?;
         // With all cores for each of eight, all are a third slower than with one for each.
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -116,8 +115,29 @@ impl Repository {
         self.finish_clone()
     }
 
+    fn common_line(&self) -> String {
+        format!("{}\n", self.common_dir().display())
+    }
+
+    /// Opens a clone that is there, also where its repository has been moved since: its agent's git would look for the
+    /// objects where they were.
+    pub(crate) fn reopen_clone(&self, source: &Repository) -> Result<(), Error> {
+        let common = self.git_dir().join("commondir");
+        let known = fs::read_to_string(&common).map_err(Error::io("read", &common))?;
+        if let Some(root) = self.work_dir().filter(|_| known != self.common_line()) {
+            self.require_folder()?;
+            let git = root.join(".git");
+            match fs::remove_dir_all(&git) {
+                Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", git)(cause)),
+                _ => self.make_agents_git(source, &git)?,
+            }
+            replace(&common, self.common_line().as_bytes()).map_err(Error::io("write", &common))?;
+        }
+        self.finish_clone()
+    }
+
     /// Finishes what a killed process has begun: until then, the clone's files are not what its agent made of them.
-    pub(crate) fn finish_clone(&self) -> Result<(), Error> {
+    fn finish_clone(&self) -> Result<(), Error> {
         let target = self.git_dir().join(TARGET);
         let commit = match fs::read_to_string(&target) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -325,7 +345,7 @@ impl Repository {
             fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         }
         let objects = std::path::absolute(self.objects_directory()).map_err(Error::io("find", self.common_dir()))?;
-        write(&git.join("objects/info/alternates"), format!("{}\n", objects.display()))?;
+        write(&git.join("objects/info/alternates"), alternate(&objects))?;
         for name in ["shallow", "info/exclude", "info/attributes"] {
             match fs::read(self.common_dir().join(name)) {
                 Ok(bytes) => write(&git.join(name), bytes)?,
@@ -345,7 +365,7 @@ impl Repository {
             (Some(branch), _) => format!("ref: refs/heads/{branch}\n"),
             (None, commit) => format!("{}\n", commit.unwrap_or_default()),
         };
-        write(&git.join("config"), source.config_for_agents()?)?;
+        write(&git.join("config"), source.config_for_agents(self.ignores_case())?)?;
         self.give_index(git)?;
         write(&git.join("HEAD"), head)
     }

@@ -3,17 +3,19 @@
 use super::{error::Error, repository::Repository};
 
 /// Settings that decide how files are written and compared.
-const CONVERSIONS: &str = r"^core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode|longpaths)$";
+const CONVERSIONS: &str = r"^core\.(autocrlf|eol|safecrlf|filemode|symlinks|precomposeunicode|longpaths)$";
 /// Filters, and remotes from which git fetches what a partial clone lacks.
 const NAMED: &str = r"^(filter\..*\.(clean|smudge|process|required)|remote\..*\.(promisor|partialclonefilter))$";
 
 impl Repository {
     /// What an agent commits there by itself is not signed: nobody types a passphrase. Nothing is pushed.
-    pub(super) fn config_for_agents(&self) -> Result<String, Error> {
+    /// `ignores_case`: the file system of the clone does.
+    pub(super) fn config_for_agents(&self, ignores_case: bool) -> Result<String, Error> {
         let is_sha256 = self.hash() != gix::hash::Kind::Sha1;
         let mut config = "[core]\n\tbare = false\n\tlogAllRefUpdates = true\n\thooksPath = /dev/null\n[gc]\n\tauto = \
                           0\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n"
             .to_owned();
+        config += &format!("[core]\n\tignoreCase = {ignores_case}\n");
         let mut extensions = String::new();
         if is_sha256 {
             extensions += "\tobjectFormat = sha256\n";

@@ -15,6 +15,7 @@
 //! ```
 
 use std::fs;
+use std::path::Path;
 
 use gix::{ObjectId, objs};
 use tempfile::TempDir;
@@ -36,7 +37,7 @@ impl<'a> Quarantine<'a> {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         let directory = folder.path().join("objects");
         let info = directory.join("info");
-        let alternates = [repository.objects_directory().as_os_str().as_encoded_bytes(), b"\n"].concat();
+        let alternates = alternate(&repository.objects_directory());
         let made = fs::create_dir_all(&info).and_then(|()| fs::write(info.join("alternates"), alternates));
         made.map_err(Error::io("write to", &info))?;
         let store = ObjectStore::new(&directory, repository.hash(), RecentObjects::default());
@@ -111,4 +112,19 @@ impl<'a> Quarantine<'a> {
         }
         Ok(())
     }
+}
+
+/// A folder of objects as a line of a file of alternates. One that begins with a quote is quoted as in C, one with `#` is a
+/// comment.
+pub(super) fn alternate(folder: &Path) -> Vec<u8> {
+    let bytes = folder.as_os_str().as_encoded_bytes();
+    if !bytes.contains(&b'\n') && !bytes.starts_with(b"\"") && !bytes.starts_with(b"#") {
+        return [bytes, b"\n"].concat();
+    }
+    let quoted = bytes.iter().flat_map(|byte| match byte {
+        b'"' | b'\\' => vec![b'\\', *byte],
+        b'\n' => b"\\n".to_vec(),
+        byte => vec![*byte],
+    });
+    [b"\"".to_vec(), quoted.collect(), b"\"\n".to_vec()].concat()
 }

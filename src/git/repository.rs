@@ -122,7 +122,10 @@ impl Repository {
     pub(crate) fn clone_at(&self, git_dir: &Path, work_dir: &Path) -> Self {
         // Calls in the clone leave out some filters.
         let _ = self.settings();
-        Self { git_dir: git_dir.to_owned(), work_dir: Some(work_dir.to_owned()), is_clone: true, ..self.clone() }
+        // Calls in the clone have another working folder.
+        let common_dir = std::path::absolute(&self.common_dir).unwrap_or_else(|_| self.common_dir.clone());
+        let (git_dir, work_dir) = (git_dir.to_owned(), Some(work_dir.to_owned()));
+        Self { git_dir, common_dir, work_dir, is_clone: true, ..self.clone() }
     }
 
     /// Creates a repository on branch `main`, whatever the user's default is. If git knows no identity, the repository
@@ -395,6 +398,11 @@ impl Repository {
         self.is_clone
     }
 
+    /// Whether the file system takes names for the same that differ in case.
+    pub(super) fn ignores_case(&self) -> bool {
+        self.git_dir.join("head").exists()
+    }
+
     /// A call of git in this work tree.
     pub(super) fn call(&self, arguments: &[&str]) -> Call {
         let place = self.work_dir.as_deref().unwrap_or(&self.git_dir);
@@ -404,8 +412,12 @@ impl Repository {
         // To ask here would be a call in the clone.
         let known = self.settings.get().map_or_else(Vec::new, |known| filters::in_tree(known.values("filter.")));
         let off: Vec<String> = known.iter().flat_map(|name| filters::off(name)).collect();
-        let call = Call::new(&self.environment, place, &[]).arguments(&off).arguments(arguments);
-        let names = [("GIT_DIR", &*self.git_dir), ("GIT_WORK_TREE", place)];
+        // The user's may lie on another file system.
+        let case = format!("core.ignoreCase={}", self.ignores_case());
+        let call =
+            Call::new(&self.environment, place, &[]).arguments(&off).arguments(&["-c", &case]).arguments(arguments);
+        // What its own file says of the common folder is where the repository was.
+        let names = [("GIT_DIR", &*self.git_dir), ("GIT_COMMON_DIR", &*self.common_dir), ("GIT_WORK_TREE", place)];
         names.iter().fold(call, |call, (name, path)| call.variable(name, &path.to_string_lossy()))
     }
 }

@@ -150,3 +150,107 @@ fn every_run_with_work_on_no_branch_is_named() {
     repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
     assert_eq!(status(&repo)["not_merged"], json!(named(&[8, 7])));
 }
+
+/// Names with a newline, a tab, quotes and a leading dash, in what an agent adds, changes, removes and conflicts in.
+#[cfg(unix)]
+#[test]
+fn odd_names_are_cloned_merged_and_returned_as_others_are() {
+    let repo = with_notes();
+    repo.git(&["config", "core.quotePath", "true"]);
+    let old = ["a\nb.txt", "tab\there.txt", "\"quoted\".txt", "-dash.txt", "gone\nfile.txt", "deep\nfolder/in.txt"];
+    old.iter().for_each(|path| repo.write(path, "one\ntwo\nthree\n"));
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "-qm", "odd"]);
+    let step = r#"for f in *b.txt tab*; do printf 'one\\ntwo\\nADA\\n' >\"$f\"; done; rm gone*; echo new >\"$(printf 'new\\nname.txt')\"; \
+                 printf 'deep\\n' >\"$(ls -d deep*)/more.txt\""#;
+    let step = step.replace("\\\n                 ", "");
+    let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"{step}\" }}, {{ say = \"Done.\" }}]\n");
+    let run = played(&repo, &script, "@ada changes them");
+    // One of them conflicts at first.
+    commit(&repo, "a\nb.txt", "one\ntwo\nMINE\n");
+    let planned = repo.squad(&["merge", &run, "--dry-run", "--json"]);
+    let report: Value = serde_json::from_str(&planned.out).expect("JSON");
+    assert_eq!(report["left"][0]["conflicts"], json!(["a\nb.txt"]), "{planned}");
+    repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    let merged = repo.squad(&["merge", &run, "--yes", "--json"]);
+    let report: Value = serde_json::from_str(&merged.out).expect("JSON");
+    assert!(report["aside"].is_null() && report["left"] == json!([]), "{merged}");
+    assert_eq!(repo.read("a\nb.txt"), "one\ntwo\nADA\n");
+    assert_eq!(repo.read("new\nname.txt"), "new\n");
+    assert_eq!(repo.read("deep\nfolder/more.txt"), "deep\n");
+    assert!(!repo.exists("gone\nfile.txt"));
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    assert!(status(&repo)["not_merged"].is_null());
+    assert!(repo.squad(&["gc"]).out.contains("1 clone of ended runs removed"));
+    repo.assert_sound();
+}
+
+/// Where names differ only in case, as git is told or as the file system has it.
+#[cfg(unix)]
+#[test]
+fn a_file_whose_case_changed_is_merged() {
+    for (ignores, command, users) in [
+        ("true", "git mv README.md readme.md", "true"),
+        ("true", "mv README.md readme.md", "true"),
+        ("true", "mv README.md readme.md; echo more >>readme.md", "true"),
+        ("true", "mv Docs docs", "true"),
+        ("false", "mv README.md readme.md", "true"),
+        ("false", "mv Docs docs; echo more >>docs/a.md", "true"),
+    ] {
+        let repo = with_notes();
+        repo.write("README.md", "readme\n");
+        repo.write("Docs/a.md", "a\n");
+        repo.git(&["add", "."]);
+        repo.git(&["commit", "-qm", "files"]);
+        repo.git(&["config", "core.ignoreCase", ignores]);
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ run = \"{command}\" }}, {{ say = \"Done.\" }}]\n");
+        let run = played(&repo, &script, "@ada renames it");
+        let mut shell = std::process::Command::new("sh");
+        assert!(shell.args(["-c", users]).current_dir(repo.root()).status().expect("it runs").success());
+        let merged = repo.squad(&["merge", &run, "--yes", "--json"]);
+        let report: Value =
+            serde_json::from_str(&merged.out).unwrap_or_else(|_| panic!("{ignores} {command}: {merged}"));
+        assert!(report["aside"].is_null(), "{ignores} {command}: {merged}");
+        let tracked = repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
+        let (old, new) = if command.contains("ocs") { ("Docs/a.md", "docs/a.md") } else { ("README.md", "readme.md") };
+        assert!(tracked.contains(new) && !tracked.contains(old), "{ignores} {command}: {tracked}");
+        let names: Vec<_> =
+            std::fs::read_dir(repo.root()).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+        let (new, old) = (new.split('/').next().expect("a name"), old.split('/').next().expect("a name"));
+        assert!(
+            names.iter().any(|name| name == new) && !names.iter().any(|name| name == old),
+            "{ignores} {command}: {names:?}"
+        );
+        assert_eq!(repo.git(&["-c", "core.ignoreCase=false", "status", "--porcelain"]), "", "{ignores} {command}");
+        repo.assert_sound();
+    }
+}
+
+/// Names of the repository's folder, and of squad's own.
+#[cfg(unix)]
+#[test]
+fn clones_are_made_whatever_folders_are_called() {
+    for (name, state) in
+        [("a\nb", "state"), ("\"quoted\"", "state"), ("#hash", "#state"), ("a b", "a\nb"), ("ä", "s t")]
+    {
+        let mut repo = with_notes();
+        let state = repo.home().join(state);
+        repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+        let place = repo.root().with_file_name(name);
+        std::fs::rename(repo.root(), &place).expect("it is ours");
+        let script = place.with_file_name("script.toml");
+        let looks = "{ run = \"cat notes.txt; git log --format=%s; git status --short\" }, ";
+        std::fs::write(&script, SCRIPT.replace("steps = [", &format!("steps = [{looks}"))).expect("a script");
+        let script = script.to_str().expect("UTF-8");
+        let flags = ["orchestrate", "--script", script, "--permissions", "allow", "--isolation", "clone", "--json"];
+        let output = repo.squad_in(&place, &[&flags[..], &["@ada does it"]].concat());
+        assert_eq!(output.code, 0, "{name:?}: {output}");
+        let events = TestRepo::events(&output);
+        let ran = events.iter().find(|event| event["type"] == "tool.completed").expect("a command");
+        let result = ran["result"].as_str().expect("text");
+        assert_eq!(result.trim_end(), "one\ntwo\nthree\nnotes\nteam", "{name:?}");
+        let merged = repo.squad_in(&place, &["merge", events[0]["run"].as_str().expect("an id"), "--yes"]);
+        assert_eq!(merged.code, 0, "{name:?}: {merged}");
+        assert!(std::fs::read_to_string(place.join("notes.txt")).expect("a file").contains("ADA"), "{name:?}");
+    }
+}

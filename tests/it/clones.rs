@@ -1195,3 +1195,55 @@ fn no_link_in_a_clones_place_is_followed() {
         repo.assert_sound();
     }
 }
+
+/// Clones of a repository that was moved, and of a copy.
+#[test]
+fn clones_of_a_moved_repository_are_found_and_a_copy_has_its_own() {
+    const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"half\" }, { fail = \"no\" }]\n\
+        [[turn]]\nagent = \"bob\"\nsteps = [{ write = \"b.txt\", text = \"b\" }, { say = \"Done.\" }]\n\
+        [[turn]]\nagent = \"ada\"\nsteps = [{ run = \"cat a.txt; git log --oneline; git status --short\" }, { say = \"Done.\" }]\n";
+    let repo = repo();
+    repo.git(&["checkout", "-q", "notes.txt"]);
+    let flags = ["--permissions", "allow", "--json", "--isolation", "clone"];
+    let failed = repo.rehearse(SCRIPT, &[&flags[..], &["@ada and @bob build it"]].concat());
+    assert_eq!(failed.code, 1, "{failed}");
+    let run = TestRepo::events(&failed)[0]["run"].as_str().expect("an id").to_owned();
+    let [copy, moved] = ["copy", "moved"].map(|name| repo.root().with_file_name(name));
+    let done = std::process::Command::new("cp").args(["-r"]).args([&repo.root(), &copy]).status();
+    assert!(done.expect("it runs").success());
+    let listed = |place: &Path| -> Vec<String> {
+        let status: serde_json::Value =
+            serde_json::from_str(&repo.squad_in(place, &["status", "--json"]).out).expect("JSON");
+        let clones = status["clones"].as_array().cloned().unwrap_or_default();
+        clones.iter().map(|clone| clone["agent"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(listed(&copy), Vec::<String>::new());
+    assert_eq!(listed(&repo.root()), ["ada", "bob"]);
+    fs::rename(repo.root(), &moved).expect("it is ours");
+    assert_eq!(listed(&moved), ["ada", "bob"]);
+    let script = repo.home().with_file_name("script.toml");
+    let resume = [
+        "orchestrate",
+        "--script",
+        script.to_str().expect("UTF-8"),
+        "--permissions",
+        "allow",
+        "--json",
+        "--resume",
+        &run,
+    ];
+    let resumed = repo.squad_in(&moved, &resume);
+    assert_eq!(resumed.code, 0, "{resumed}");
+    let events = TestRepo::events(&resumed);
+    let ran = events
+        .iter()
+        .find(|event| event["type"] == "tool.completed" && event["agent"] == "ada" && event["tool"] == "shell");
+    let ran = ran.expect("a command")["result"].to_string();
+    assert!(ran.contains("half") && ran.contains("notes") && !ran.contains("fatal"), "{ran}");
+    let merged = repo.squad_in(&moved, &["merge", &run, "--yes"]);
+    assert_eq!(merged.code, 0, "{merged}");
+    assert_eq!(fs::read_to_string(moved.join("a.txt")).expect("a file"), "half");
+    let tidied = repo.squad_in(&moved, &["gc"]);
+    assert!(tidied.out.contains("2 clones of ended runs removed"), "{tidied}");
+    assert_eq!(listed(&moved), Vec::<String>::new());
+}

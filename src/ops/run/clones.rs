@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use crate::engine::rehearsal::Script;
 use crate::engine::remote;
 use crate::engine::remote::frames::{Order, PROTOCOL};
-use crate::env::files::{Measured, measure};
+use crate::env::files::{Measured, measure, replace};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{ClonedWork, Error, MergedWork, Repository, RunCommit, WorkTreeSnapshot, clone_folders};
@@ -52,6 +52,10 @@ use crate::settings::Isolation;
 pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
 /// The folder of clones in squad's own.
 const FOLDER: &str = "clones";
+/// Characters of the name of a repository's folder there.
+const KEY: usize = 12;
+/// The file in it that names the repository.
+const OWNER: &str = "repository";
 /// The file with the name of the home of a clone's engines.
 const HOME: &str = "home";
 
@@ -143,8 +147,33 @@ pub(super) struct OpenConflict {
 
 /// The folder of a repository's clones; `None`: squad has no folder of its own.
 fn folder_of(env: &Env, repository: &Repository) -> Option<PathBuf> {
-    let key = blake3::hash(repository.common_dir().as_os_str().as_encoded_bytes());
-    Some(sandbox::state_folder(env)?.join(FOLDER).join(&key.to_hex()[..12]))
+    let all = sandbox::state_folder(env)?.join(FOLDER);
+    let key = blake3::hash(repository.common_dir().as_os_str().as_encoded_bytes()).to_hex();
+    let own = all.join(&key[..KEY]);
+    let Some(known) = key_in(&repository.own_folder()).map(|key| all.join(key)) else { return Some(own) };
+    let is_its = fs::read_to_string(known.join(OWNER)).is_ok_and(|owner| {
+        // It was moved, unless this is a copy of the one whose they are.
+        let is_there = || key_in(&Path::new(&owner).join("squad")).is_some_and(|key| known.ends_with(key));
+        owner == owner_line(repository) || !is_there()
+    });
+    Some(if is_its { known } else { own })
+}
+
+fn owner_line(repository: &Repository) -> String {
+    std::path::absolute(repository.common_dir()).unwrap_or_default().display().to_string()
+}
+
+/// The name of the folder of clones, by what is noted in a repository.
+fn key_in(own_folder: &Path) -> Option<String> {
+    let key = fs::read_to_string(own_folder.join(FOLDER)).ok()?;
+    (key.len() == KEY && key.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(key)
+}
+
+/// Notes in a repository and in the folder of its clones that they belong together, so that they are found when it is moved.
+fn note_owner(repository: &Repository, folder: &Path) -> std::io::Result<()> {
+    replace(&folder.join(OWNER), owner_line(repository).as_bytes())?;
+    let key = folder.file_name().unwrap_or_default();
+    replace(&repository.own_folder().join(FOLDER), key.as_encoded_bytes())
 }
 
 /// The folder of a run's clones.
@@ -418,7 +447,9 @@ impl Clones {
     pub(super) fn new(basis: Basis) -> Result<Arc<Self>, String> {
         let folder = folder_of_run(&basis.env, &basis.project.repository, &basis.run)
             .ok_or("squad has no folder for clones: HOME is not set")?;
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let of_repository = folder.parent().unwrap_or(&folder);
+        let made = fs::create_dir_all(&folder).and_then(|()| note_owner(&basis.project.repository, of_repository));
+        made.map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(Arc::new(Self {
             basis: Arc::new(basis),
             folder: real(&folder),
@@ -468,8 +499,10 @@ impl Clones {
     }
 
     fn folders(&self, agent: &Slug) -> (PathBuf, PathBuf) {
-        let name = self.basis.project.work_dir.file_name().and_then(|name| name.to_str()).unwrap_or("project");
-        clone_folders(&self.folder.join(agent.as_str()), name)
+        let place = self.folder.join(agent.as_str());
+        // The project may have had another name when it was made.
+        let made = work_dir(&place).unwrap_or_else(|| self.basis.project.work_dir.clone());
+        clone_folders(&place, made.file_name().and_then(|name| name.to_str()).unwrap_or("project"))
     }
 
     fn slot(&self, agent: &Slug) -> Arc<tokio::sync::Mutex<Option<Made>>> {
@@ -491,7 +524,7 @@ impl Clones {
         let (basis, made, at) = (Arc::clone(&self.basis), repository.clone(), tip.clone());
         let is_new = aside(self.basis.env.threads, move || {
             if made.is_made() {
-                return made.finish_clone().map(|()| false);
+                return made.reopen_clone(&basis.project.repository).map(|()| false);
             }
             made.make_clone(&basis.project.repository, &at, Arc::strong_count(&making) - 1).map(|()| true)
         });

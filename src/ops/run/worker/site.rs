@@ -246,7 +246,7 @@ fn clone(
     let (git_dir, work_dir) = clone_folders(folder, &order.name);
     let clone = store.clone_at(&git_dir, &work_dir);
     if clone.is_made() {
-        clone.finish_clone().map_err(text)?;
+        clone.reopen_clone(store).map_err(text)?;
     } else {
         let _lock = locked(store.git_dir())?;
         if let (Some(branch), Some(head)) = (&order.branch, &order.head) {
