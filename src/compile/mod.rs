@@ -48,8 +48,8 @@ pub(crate) use note_index::{NoteIndex, NoteTexts};
 pub(crate) use past_calls::{PastCall, PastCalls, unknown_calls};
 pub(crate) use prompt::{
     Colleague, Part, Rejection, ReviewedWork, answer_prompt, conflict_prompt, continuation_prompt, handed_prompt,
-    hook_addition, interrupted_prompt, meeting_prompt, review_prompt, reviser_prompt, revision_prompt, task_prompt,
-    user_additions,
+    hook_addition, interrupted_prompt, meeting_prompt, moved_prompt, review_prompt, reviser_prompt, revision_prompt,
+    task_prompt, user_additions,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
 pub(crate) use situation::{Situation, changed_by_others, earlier_turns, new_task, recorded_work, written_by_others};

@@ -292,6 +292,12 @@ pub(crate) fn interrupted_prompt(calls: &[PastCall]) -> String {
     prompt
 }
 
+/// Appended to an agent's message: what it did on another machine is not here.
+pub(crate) fn moved_prompt() -> &'static str {
+    "\nThe machine that this work was begun on is gone. Here, the files are as they were before: what was changed there since \
+     the last report is lost. Decisions and notes that were recorded stay recorded.\n"
+}
+
 /// Appended to an agent's message: what a hook of the team adds to it.
 pub(crate) fn hook_addition(hook: &str, text: &str) -> String {
     format!("\n\nThe team's hook `{hook}` adds:\n\n{}\n", quote(text))

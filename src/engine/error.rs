@@ -13,6 +13,8 @@ pub(crate) enum EngineError {
     Unusable { reason: String, hint: Option<String> },
     /// Its process died before it was ready.
     Died { reason: String, hint: Option<String> },
+    /// The machine that it is on cannot be reached, or not any more.
+    Unreachable { reason: String },
     /// It speaks another protocol version than squad does.
     Protocol { found: Option<u64>, supported: String, hint: String },
     /// It needs a login or a key.
@@ -33,7 +35,7 @@ impl EngineError {
         match self {
             Self::Missing { hint, .. } | Self::Protocol { hint, .. } | Self::Unauthenticated { hint, .. } => Some(hint),
             Self::Unusable { hint, .. } | Self::Died { hint, .. } => hint.as_deref(),
-            Self::NotResumable { .. } | Self::Request { .. } => None,
+            Self::Unreachable { .. } | Self::NotResumable { .. } | Self::Request { .. } => None,
         }
     }
 }
@@ -49,9 +51,10 @@ impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { what, .. } => write!(f, "{what}"),
-            Self::Unusable { reason, .. } | Self::Died { reason, .. } | Self::Unauthenticated { reason, .. } => {
-                write!(f, "{reason}")
-            }
+            Self::Unusable { reason, .. }
+            | Self::Died { reason, .. }
+            | Self::Unreachable { reason }
+            | Self::Unauthenticated { reason, .. } => write!(f, "{reason}"),
             Self::Protocol { found: Some(found), supported, .. } => {
                 write!(f, "the engine speaks protocol version {found}; this squad speaks {supported}")
             }

@@ -25,6 +25,14 @@ pub(crate) trait Places: Send + Sync {
     /// The agent's place for work that begins now; the error is why it has none.
     fn place(&self, agent: &Slug) -> FoundPlace<'_>;
 
+    /// The agent's place is gone, with its machine. `true`: it has another one, where it may begin again; `false`: it has none
+    /// that the configuration lets it go to by itself.
+    fn move_away<'p>(
+        &'p self,
+        agent: &Slug,
+        why: &str,
+    ) -> Pin<Box<dyn Future<Output = Result<bool, String>> + Send + 'p>>;
+
     /// The agent has done what it got its place for.
     fn leave(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

@@ -1,7 +1,8 @@
 //! Time limits for one message to an agent.
 //!
 //! Silence is limited only while no tool call is in progress. Each tool call and the total working time have their own
-//! limits. No limit runs while the agent waits for an answer from squad, such as a person's.
+//! limits. No limit runs while the agent waits for an answer from squad, such as a person's, or while the connection to its
+//! engine is broken: how long that may last is the engine's to say.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,7 +54,9 @@ pub(super) struct Timer {
     /// Whether messages arrive in pieces: assumed until one does not.
     streams: bool,
     has_pieces: bool,
-    /// When waiting for an answer from squad began.
+    is_asking: bool,
+    is_cut_off: bool,
+    /// When waiting for an answer from squad, or for the connection, began.
     waiting: Option<Instant>,
 }
 
@@ -61,7 +64,17 @@ impl Timer {
     pub(super) fn start(limits: Limits) -> Self {
         let now = Instant::now();
         let calls = BTreeMap::new();
-        Self { limits, begun: now, last_sign: now, calls, streams: true, has_pieces: false, waiting: None }
+        Self {
+            limits,
+            begun: now,
+            last_sign: now,
+            calls,
+            streams: true,
+            has_pieces: false,
+            is_asking: false,
+            is_cut_off: false,
+            waiting: None,
+        }
     }
 
     /// Registers a fact. Every fact is a sign of life but a warning: who asks a dead model again and again does no work.
@@ -69,6 +82,10 @@ impl Timer {
         let now = Instant::now();
         if !matches!(fact, Fact::Warning(_)) {
             self.last_sign = now;
+        }
+        if matches!(fact, Fact::ConnectionLost(_) | Fact::ConnectionRestored { .. }) || fact.is_last() {
+            self.is_cut_off = matches!(fact, Fact::ConnectionLost(_));
+            self.stand_or_run();
         }
         match fact {
             Fact::ToolStarted { call, tool, .. } => drop(self.calls.insert(call.clone(), (tool.clone(), now))),
@@ -82,8 +99,13 @@ impl Timer {
 
     /// Stops the clock while the agent waits for squad.
     pub(super) fn wait(&mut self, is_waiting: bool) {
+        self.is_asking = is_waiting;
+        self.stand_or_run();
+    }
+
+    fn stand_or_run(&mut self) {
         let now = Instant::now();
-        match (is_waiting, self.waiting) {
+        match (self.is_asking || self.is_cut_off, self.waiting) {
             (true, None) => self.waiting = Some(now),
             (false, Some(since)) => {
                 let waited = now - since;
@@ -213,6 +235,25 @@ mod tests {
         for (what, steps, expected) in [
             ("silence from the beginning", vec![], (10, ten.clone())),
             ("any sign of life counts", last_sign(9, 3), (37, ten.clone())),
+            (
+                "a broken connection, while a person is asked, too",
+                vec![
+                    Hear(5, Fact::ConnectionLost("cut".to_owned())),
+                    Wait(100, true),
+                    Wait(100, false),
+                    Hear(600, Fact::ConnectionRestored { attempts: 3 }),
+                ],
+                (815, ten.clone()),
+            ),
+            (
+                "a call that a broken connection hides",
+                vec![
+                    Hear(5, call("1")),
+                    Hear(5, Fact::ConnectionLost("cut".to_owned())),
+                    Hear(900, Fact::ConnectionRestored { attempts: 1 }),
+                ],
+                (965, tool()),
+            ),
             ("usage counts", vec![Hear(9, Fact::Usage(crate::model::Usage::default()))], (19, ten.clone())),
             (
                 "a retry does not",

@@ -42,7 +42,10 @@ impl Workers {
         let (mut can_notify, mut can_steer, mut retries) = (work.gets_decisions, true, 0);
         let prompt = match self.send_with_news(session, prompt, attachments, work).await {
             Ok(prompt) => prompt,
-            Err(error) => return work.end(Outcome::Failed, &error.to_string()),
+            Err(error) => {
+                work.is_lost = matches!(error, EngineError::Unreachable { .. });
+                return work.end(Outcome::Failed, &error.to_string());
+            }
         };
         let mut timer = Timer::start(Limits { work: work.limit.unwrap_or(self.limits.work), ..self.limits });
         let (waits, mut waiting) = PendingAnswers::channel();
@@ -465,7 +468,11 @@ impl Workers {
                 return Some((Outcome::Failed, "it ended without an answer".to_owned()));
             }
             Fact::Idle => return Some((Outcome::Completed, String::new())),
-            Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::NoQuota { reason, .. } | Fact::Lost(reason) => {
+            Fact::Lost(reason) => {
+                work.is_lost = true;
+                return Some((Outcome::Failed, reason));
+            }
+            Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::NoQuota { reason, .. } => {
                 return Some((Outcome::Failed, reason));
             }
             Fact::NoLogin { reason, hint } => {

@@ -23,8 +23,8 @@ use super::slots::{SessionOrigin, SessionOwner, Standing};
 use super::timer::Limits;
 use super::{Budget, Cancel, LiveSessions, Place, Places, QuotaPolicy, Reports, WorkTree};
 use crate::compile::{
-    PastCall, changed_by_others, earlier_turns, hook_addition, interrupted_prompt, new_task, recorded_work,
-    unknown_calls, written_by_others,
+    PastCall, changed_by_others, earlier_turns, hook_addition, interrupted_prompt, moved_prompt, new_task,
+    recorded_work, unknown_calls, written_by_others,
 };
 use crate::engine::{Account, AdapterSession, EngineError, Opening, Session};
 use crate::model::{
@@ -48,6 +48,7 @@ const MAX_PROCESSES: usize = 20;
 const MAX_COMMAND: usize = 200;
 
 /// A session to open and what to send to it.
+#[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) opening: Opening,
     pub(crate) prompt: String,
@@ -124,6 +125,8 @@ pub(crate) struct Work {
     /// What model calls have cost by the user's prices since its engine last told, and whether some have no price.
     pub(super) priced: f64,
     pub(super) is_unpriced: bool,
+    /// It failed because its machine is gone.
+    pub(super) is_lost: bool,
     /// It failed because nobody is logged in.
     pub(crate) no_login: Option<EngineError>,
     /// It called a tool of squad's, or asked for something.
@@ -255,13 +258,8 @@ impl Workers {
                 if let Some(fallback) = fallback {
                     job.opening.spec.on_fallback(fallback);
                 }
-                match self.placed(&mut job, &mut work).await {
-                    Ok(workers) => {
-                        workers.perform_at_once(job, is_on_fallback, &mut work, started).await;
-                        if let (Some(places), Some(_)) = (&self.places, workers.place) {
-                            places.leave(&work.agent).await;
-                        }
-                    }
+                match self.perform_at_place(job, is_on_fallback, &mut work, started).await {
+                    Ok(()) => {}
                     Err(reason) => {
                         match cancel.is_set() {
                             true => work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason())),
@@ -286,6 +284,30 @@ impl Workers {
         work.judge_claim(self.requests.lets_change());
         self.reports.tell(Some(&work.agent), work.event());
         work
+    }
+
+    /// Runs a job at the agent's place, and again at another one if that is gone. The error is why it has none.
+    async fn perform_at_place(
+        &self,
+        mut job: Job,
+        is_on_fallback: bool,
+        work: &mut Work,
+        started: Instant,
+    ) -> Result<(), String> {
+        loop {
+            let workers = self.placed(&mut job, work).await?;
+            work.is_lost = false;
+            workers.perform_at_once(job.clone(), is_on_fallback, work, started).await;
+            let (Some(places), Some(_)) = (&self.places, workers.place) else { return Ok(()) };
+            if work.is_lost && places.move_away(&work.agent, &work.reason).await? {
+                job.situation.push_str(moved_prompt());
+                job.goes_on = Some(std::mem::take(&mut work.calls));
+                job.opening.resume = false;
+                continue;
+            }
+            places.leave(&work.agent).await;
+            return Ok(());
+        }
     }
 
     async fn perform_at_once(&self, job: Job, is_on_fallback: bool, work: &mut Work, started: Instant) {
@@ -419,6 +441,7 @@ impl Workers {
             hides_refusals: None,
             has_session: false,
             reports_tools: false,
+            is_lost: false,
             no_login: None,
             has_requested: false,
             is_shortened: false,
@@ -451,6 +474,7 @@ impl Workers {
             Err(error) => {
                 let (session, reason) = (job.opening.session, error.to_string());
                 self.reports.tell(Some(&work.agent), EventKind::SessionError { session, reason });
+                work.is_lost = matches!(error, EngineError::Unreachable { .. });
                 return work.end(Outcome::Failed, &error.with_hint());
             }
         };

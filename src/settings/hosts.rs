@@ -1,8 +1,16 @@
 //! `[hosts.NAME]`: other machines that agents can work on, each with the program that starts `squad worker` there.
 
+use std::time::Duration;
+
 use toml::Value;
 
-use super::keys::{arguments, integer, texts};
+use super::keys::{arguments, duration, integer, texts};
+
+/// How long an agent's host may be out of reach, unless the configuration says more or less. A laptop may sleep, or change
+/// its network.
+const LEASE: Duration = Duration::from_secs(60 * 60);
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+const LONGEST_LEASE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 #[derive(Clone, Debug)]
 pub(crate) struct HostSettings {
@@ -16,12 +24,17 @@ pub(crate) struct HostSettings {
     pub(crate) labels: Vec<String>,
     /// The engines that may be started there; empty: any.
     pub(crate) engines: Vec<String>,
+    /// An agent whose host is gone begins again on another one. Otherwise somebody has to say so.
+    pub(crate) retries_elsewhere: bool,
+    /// How long a worker goes on without this machine, and this machine looks for a host that is out of reach.
+    pub(crate) lease: Duration,
 }
 
 impl Default for HostSettings {
     fn default() -> Self {
         // squad does not know what a machine can bear, and one agent's build may use all of it. CI runners begin with one, too.
-        Self { launch: Vec::new(), is_batch: false, slots: 1, labels: Vec::new(), engines: Vec::new() }
+        let (launch, labels, engines) = Default::default();
+        Self { launch, is_batch: false, slots: 1, labels, engines, retries_elsewhere: false, lease: LEASE }
     }
 }
 
@@ -44,7 +57,24 @@ impl HostSettings {
             }
             "labels" => self.labels = texts(value)?,
             "engines" => self.engines = texts(value)?,
-            _ => return Err("must be one of `launch`, `mode`, `slots`, `labels` and `engines`".to_owned()),
+            "retry" => {
+                self.retries_elsewhere = match value.as_str() {
+                    Some("ask") => false,
+                    Some("elsewhere") => true,
+                    _ => return Err(format!("must be \"ask\" or \"elsewhere\", not {value}")),
+                }
+            }
+            "lease" => {
+                let lease = duration(value)?;
+                if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
+                    return Err("must be from one second to seven days".to_owned());
+                }
+                self.lease = lease;
+            }
+            _ => {
+                let fields = "`launch`, `mode`, `slots`, `labels`, `engines`, `retry` and `lease`";
+                return Err(format!("must be one of {fields}"));
+            }
         }
         Ok(())
     }

@@ -225,6 +225,87 @@ fn who_waits_for_a_slot_is_cancelled_at_once() {
     }
 }
 
+/// Where the host is lost, before its agent begins or in the middle × what its configuration says. Elsewhere, the agent begins
+/// again with the files as they were, and what it had done is kept once its host is back; otherwise only somebody's word
+/// moves it.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_whose_host_is_gone_begins_again_where_it_may() {
+    const WORK: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5" },
+         { tool = "squad_log_decision", args = { title = "Kept" } }, { say = "Done." }]
+"#;
+    for (is_early, is_elsewhere) in [(true, true), (true, false), (false, true), (false, false)] {
+        let repo = repo();
+        let [down, homes] = ["down", ""].map(|name| away(&repo, name).display().to_string());
+        let hosts = ["one", "two"].map(|host| {
+            let gate = if host == "one" {
+                format!("unset XDG_STATE_HOME; [ ! -e {down} ] || exit 255;")
+            } else {
+                "unset XDG_STATE_HOME;".to_owned()
+            };
+            let retry = if is_elsewhere { "elsewhere" } else { "ask" };
+            // The one with more slots is the first.
+            let slots = if host == "one" { 2 } else { 1 };
+            launcher(&repo, host, &gate) + &format!("slots = {slots}\nlease = \"2s\"\nretry = \"{retry}\"\n")
+        });
+        repo.write("../home/config/squad/config.toml", &hosts.concat());
+        if is_early {
+            fs::write(&down, "").expect("a file");
+        }
+        let mut child = start(&repo, WORK, &["--on", "any", "--permissions", "allow", "--no-commit", "build it"]);
+        let mut begun = wait_for(&mut child, "host.assigned");
+        let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
+        if !is_early {
+            begun += &wait_for(&mut child, "sleep 5");
+            fs::write(&down, "").expect("a file");
+            kill_relays(child.id());
+            if is_elsewhere {
+                begun += &wait_for(&mut child, "begins again on two");
+                fs::remove_file(&down).expect("a file");
+            }
+        }
+        let (out, code) = rest(child);
+        let (out, told) = (begun + &out, format!("early: {is_early}, elsewhere: {is_elsewhere}"));
+        let assigned = out.matches("\"type\":\"host.assigned\"").count();
+        let log = || repo.git(&["log", "-1", "--format=%H", &format!("refs/squad/runs/{run}_left/ada-one")]);
+        if is_elsewhere {
+            assert_eq!((code, assigned), (Some(0), 2), "{told}: {out}");
+            assert_eq!(out.matches("is there again").count(), usize::from(!is_early), "{told}: {out}");
+            if !is_early {
+                let left = repo.git(&["show", &format!("{}:where.txt", log().trim())]);
+                assert_eq!(left, format!("{homes}one\n"), "{told}");
+            }
+        } else {
+            assert!(code == Some(1) && assigned == 1, "{told}: {out}");
+            assert!(out.contains(&format!("--resume {run}")), "{told}: {out}");
+            let again = ["orchestrate", "--json", "--resume", &run, "--script", "../script.toml", "--on", "two"];
+            let again = squad(&repo, &again);
+            assert_eq!(again.code, 0, "{told}: {again}");
+        }
+        let merged = format!("refs/squad/runs/{run}_merged");
+        let last = repo.git(&["for-each-ref", "--format=%(refname)", "--sort=-version:refname", "--count=1", &merged]);
+        assert_eq!(repo.git(&["show", &format!("{}:where.txt", last.trim())]), format!("{homes}two\n"), "{told}");
+        let decisions = repo.squad(&["decisions", "list", "--json"]);
+        let list: Value = serde_json::from_str(&decisions.out).expect("JSON");
+        assert_eq!(list["decisions"].as_array().expect("a list").len(), 1, "{told}: {decisions}");
+    }
+}
+
+/// Kills the processes of a squad's launchers.
+fn kill_relays(squad: u32) {
+    let children = Command::new("pgrep").args(["-P", &squad.to_string()]).output().expect("pgrep runs");
+    for id in String::from_utf8_lossy(&children.stdout).lines() {
+        // Its environment has become the worker's: of all that passes on, only this one has this parent.
+        let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        if line.ends_with("worker\0") {
+            assert!(Command::new("kill").args(["-KILL", id]).status().expect("kill runs").success());
+        }
+    }
+}
+
 fn live(repo: &TestRepo) -> String {
     let status: Value = serde_json::from_str(&squad(repo, &["status", "--json"]).out).expect("JSON");
     status["runs_live"][0]["run"].as_str().expect("a run").to_owned()
@@ -249,15 +330,7 @@ fn a_process_that_dies_on_the_way_loses_nothing() {
         let home = away(&repo, "one").display().to_string();
         let (out, code) = match victim {
             "launcher" => {
-                // Its environment has become the worker's: of all that passes on, only this one has this parent.
-                let children =
-                    Command::new("pgrep").args(["-P", &child.id().to_string()]).output().expect("pgrep runs");
-                for id in String::from_utf8_lossy(&children.stdout).lines() {
-                    let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
-                    if line.ends_with("worker\0") {
-                        assert!(Command::new("kill").args(["-KILL", id]).status().expect("kill runs").success());
-                    }
-                }
+                kill_relays(child.id());
                 rest(child)
             }
             "worker" => {

@@ -23,7 +23,7 @@ use crate::engine::{EngineError, Fact, Opening, backoff, spawn, spawn_blocking};
 use crate::env::unique_id;
 
 /// The longest wait before a host is tried again is the first one times two to the power of this, less one.
-const MAX_DOUBLINGS: u32 = 5;
+pub(super) const MAX_DOUBLINGS: u32 = 5;
 /// How many connections may break over one request.
 const BREAKS: u32 = 8;
 /// A closed connection is noticed here a moment before it is made again.
@@ -55,6 +55,7 @@ pub(super) async fn launch(
     timeouts: Timeouts,
 ) -> Result<(ServingChild, Arc<Connection>, Hello), EngineError> {
     let unusable = |why: String| EngineError::Unusable { reason: format!("host {}: {why}", launch.host), hint: None };
+    let unreachable = |why: String| EngineError::Unreachable { reason: format!("host {}: {why}", launch.host) };
     let program = launch.program.as_ref().ok_or_else(|| unusable("it has no `launch`".to_owned()))?;
     let mut command = Command::from(program.command());
     command.args(&launch.arguments).current_dir(&launch.directory).env_clear().envs(&launch.variables);
@@ -74,15 +75,42 @@ pub(super) async fn launch(
         hello = timeout(timeouts.start, first) => match hello {
             Ok(hello) if hello.protocol == PROTOCOL => return Ok((child, connection, hello)),
             Ok(Hello { version, .. }) => {
-                format!("its squad {version} does not understand this one, {}", env!("CARGO_PKG_VERSION"))
+                let own = env!("CARGO_PKG_VERSION");
+                unusable(format!("its squad {version} does not understand this one, {own}"))
             }
-            Err(_) => format!("`squad worker` said nothing within {} s", timeouts.start.as_secs()),
+            Err(_) => unreachable(format!("`squad worker` said nothing within {} s", timeouts.start.as_secs())),
         },
-        _ = connection.closed() => child.exit_report().await,
+        _ = connection.closed() => unreachable(child.exit_report().await),
     };
     child.kill().await;
-    connection.fail(&silent);
-    Err(unusable(silent))
+    connection.fail(&silent.to_string());
+    Err(silent)
+}
+
+/// Has a worker end that was given up, whatever it does, and takes what it changed to the mirror.
+pub(super) async fn take_back(mut options: Options, timeouts: Timeouts) -> Result<(), EngineError> {
+    // Another client than the one that gave the order: its sessions end, and its work is sent.
+    options.order.client = unique_id().to_string();
+    let registry = Registry::new(Arc::clone(&options.mirror));
+    let (mut child, connection, _) = launch(&options.launch, Arc::clone(&registry), timeouts).await?;
+    let taken = async {
+        let base = Arc::clone(&options.mirror);
+        options.order.base = aside(move || base.base()).await?;
+        let taken: Taken = ask(&connection, method::ORDER, &options.order, timeouts.request).await?;
+        // Otherwise it never had the order.
+        if !taken.lacks {
+            let _: Value = ask(&connection, method::BEGIN, &json!({}), timeouts.open).await?;
+        }
+        let _: Value = ask(&connection, method::FINISH, &json!({}), timeouts.request).await?;
+        registry.refused().map_or(Ok(()), Err)
+    };
+    let taken: Result<(), String> = taken.await;
+    let is_open = connection.is_open();
+    child.end(&connection, timeouts.grace).await;
+    taken.map_err(|why| {
+        let reason = format!("host {}: {why}", options.launch.host);
+        if is_open { EngineError::Unusable { reason, hint: None } } else { EngineError::Unreachable { reason } }
+    })
 }
 
 impl Link {
@@ -122,7 +150,8 @@ impl Link {
         let params = serde_json::to_value(params).map_err(|error| refused(error.to_string()))?;
         let params = self.registry.outward(params);
         for _ in 0..BREAKS {
-            let connection = LinkState::settled(&self.state).await?;
+            let connection = LinkState::settled(&self.state).await;
+            let connection = connection.map_err(|error| EngineError::Unreachable { reason: error.to_string() })?;
             match connection.request(method, &params, deadline).await {
                 Ok(answer) => {
                     let answer = self.registry.inward(answer);
@@ -259,13 +288,16 @@ async fn attach(options: &Options, registry: &Arc<Registry>, timeouts: Timeouts)
     match give_order(options, registry, &connection, timeouts).await {
         Ok((taken, begun)) => Ok(Attached { child, connection, taken, begun }),
         Err(reason) => {
-            let reason = match connection.is_open() {
-                true => reason,
-                false => format!("{reason}; {}", child.exit_report().await),
+            let of_host = |reason| format!("host {}, squad {}: {reason}", options.launch.host, hello.version);
+            let error = match connection.is_open() {
+                true => EngineError::Unusable { reason: of_host(reason), hint: None },
+                false => {
+                    let reason = format!("{reason}; {}", child.exit_report().await);
+                    EngineError::Unreachable { reason: of_host(reason) }
+                }
             };
             child.end(&connection, timeouts.grace).await;
-            let reason = format!("host {}, squad {}: {reason}", options.launch.host, hello.version);
-            Err(EngineError::Unusable { reason, hint: None })
+            Err(error)
         }
     }
 }

@@ -27,12 +27,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use self::batch::Mailbox;
 use self::frames::{Attached, Hello, OfSession, Opened, Order, method};
 use self::link::Link;
-use super::{Account, Adapter, AdapterSession, EngineError, Fact, Opening, Recall};
+use super::{Account, Adapter, AdapterSession, EngineError, Fact, Opening, Recall, backoff};
 use crate::model::{Attachment, AvailableModels, SandboxLevel};
 use crate::program::{Program, Variables};
 
@@ -128,6 +128,21 @@ pub(crate) struct Session {
     turns: u64,
     /// Why it is lost.
     lost: Option<String>,
+}
+
+/// Looks for a host whose order was given up until it is there: has its worker end, and takes what it changed to the
+/// mirror. Fails if it cannot be taken.
+pub(crate) async fn take_back(options: Options) -> Result<(), EngineError> {
+    let timeouts = Timeouts::default();
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        sleep(backoff(timeouts.backoff, attempts.min(link::MAX_DOUBLINGS))).await;
+        match link::take_back(options.clone(), timeouts).await {
+            Err(EngineError::Unreachable { reason }) => tracing::debug!("{reason}"),
+            ended => return ended,
+        }
+    }
 }
 
 impl Remote {

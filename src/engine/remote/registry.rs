@@ -146,6 +146,11 @@ impl Registry {
         }
     }
 
+    /// Why work could not be taken that came outside any turn.
+    pub(super) fn refused(&self) -> Option<String> {
+        self.inner.lock().refused.clone()
+    }
+
     pub(super) fn last_fact(&self) -> u64 {
         self.inner.lock().last_fact
     }

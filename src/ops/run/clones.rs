@@ -17,16 +17,16 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::engine::rehearsal::Script;
-use crate::engine::remote;
 use crate::engine::remote::frames::{Order, PROTOCOL};
+use crate::engine::{EngineKind, remote};
 use crate::env::files::{Measured, measure, replace};
 use crate::env::{Env, real};
 use crate::error::Failure;
@@ -46,7 +46,7 @@ use crate::ops::team::sandbox::{self, Bounds};
 use crate::policy::Redactor;
 use crate::pool::{Cancel, Engines, FoundPlace, Hooks, Permits, Place, Places, Reports, SessionPool, Work, WorkTree};
 use crate::sandbox::Sandbox;
-use crate::settings::Isolation;
+use crate::settings::{Isolation, Origin};
 
 /// Where the refs of all runs are.
 pub(in crate::ops) const REFS: &str = "refs/squad/runs/";
@@ -59,10 +59,12 @@ const OWNER: &str = "repository";
 /// The file with the name of the home of a clone's engines.
 const HOME: &str = "home";
 
-/// How long a host goes on without this machine, which may sleep or change its network.
-const LEASE: Duration = Duration::from_secs(60 * 60);
-/// The file with the name of the host that an agent works on.
+/// The file with the name of the host that an agent works on, after those, a line each, that it was given up on and whose
+/// work there was not taken back.
 const HOST: &str = "host";
+/// The file with the commit that a clone was at when its agent went to another host, and what had come from the one before
+/// on top of it.
+const CARRIED: &str = "carried";
 
 /// Stands for an agent where the work of all is checked.
 pub(super) const CHECK: &str = "squad-check";
@@ -113,6 +115,8 @@ pub(in crate::ops) struct Clones {
     is_looked_at: Mutex<bool>,
     /// Whose work could not be committed, and why.
     uncommitted: Mutex<BTreeMap<Slug, String>>,
+    /// Tasks that look for hosts that agents were given up on.
+    looking: Mutex<JoinSet<()>>,
 }
 
 struct Made {
@@ -248,6 +252,11 @@ fn agents(folder: &Path) -> Vec<(String, PathBuf)> {
         entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
     found.sort();
     found
+}
+
+/// The lines of a file; none if there is no file.
+fn names(file: &Path) -> Vec<String> {
+    fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 /// The one folder in the place's folder for it.
@@ -459,6 +468,7 @@ impl Clones {
             onto: Mutex::default(),
             is_looked_at: Mutex::default(),
             uncommitted: Mutex::default(),
+            looking: Mutex::default(),
         }))
     }
 
@@ -541,11 +551,17 @@ impl Clones {
         let (basis, agent, place) = (Arc::clone(&self.basis), agent.clone(), self.folder.join(agent.as_str()));
         // Both the set-up and the agent have it.
         let own = Own::new(&basis.env, &basis.run, &agent);
+        let before = names(&place.join(HOST)).pop();
         let slot = self.host_slot(&agent).await?;
         let host = slot.as_ref().map(|slot| slot.host.clone());
+        let is_moved = before.is_some() && before != host;
+        let left = names(&place.join(HOST));
+        let left: Vec<String> = left.into_iter().filter(|left| Some(left) != host.as_ref()).collect();
+        let (name, clone) = (agent.clone(), repository.clone());
         let bind = move || basis.bind(&agent, &place, (repository, &work_dir), own, host.as_deref());
         let (mut made, base, agent) = aside(self.basis.env.threads, bind).await??;
         made.slot = slot;
+        left.into_iter().for_each(|left| self.look_for(&name, &clone, left, None));
         let ready = self.folder.join(agent.as_str()).join(READY);
         if made.slot.is_none() && !ready.exists() {
             let Basis { env, project, run, reports, cancel, .. } = &*self.basis;
@@ -557,30 +573,152 @@ impl Clones {
             prepared.map_err(|why| format!("its clone is not ready: {why}"))?;
         }
         made.place.tree.begin_at(base, &agent).await;
+        if is_moved {
+            self.carry(&made, &self.folder.join(agent.as_str())).await?;
+        }
         Ok(made)
     }
 
     /// Waits for a slot on a host of the agent's, the one where it worked before; `None`: it works here.
     async fn host_slot(&self, agent: &Slug) -> Result<Option<Slot>, String> {
         let Some(hosts) = hosts::hosts_of(&self.basis.project, agent)? else { return Ok(None) };
-        let file = self.folder.join(agent.as_str()).join(HOST);
-        let before = fs::read_to_string(&file).ok();
-        let hosts = before.as_deref().map_or(hosts, |before| vec![before]);
-        if let Some(gone) = hosts.iter().find(|host| !self.basis.project.settings.hosts.contains_key(**host)) {
-            return Err(format!("its work is on the host `{gone}`, which is not configured any more"));
+        let settings = &self.basis.project.settings;
+        let before = names(&self.folder.join(agent.as_str()).join(HOST));
+        let last = before.last().map(String::as_str);
+        // Who asks for others has given that one up.
+        let is_asked = matches!(settings.origin("isolation.host"), Origin::Flag(_));
+        let hosts = match last {
+            Some(last) if !is_asked || hosts.contains(&last) => vec![last],
+            _ => hosts,
+        };
+        if let Some(gone) = hosts.iter().find(|host| !settings.hosts.contains_key(**host)) {
+            let hint = "`--on HOST` lets it begin again on another one";
+            return Err(format!("its work is on the host `{gone}`, which is not configured any more; {hint}"));
         }
+        self.take_slot(agent, &hosts, &before).await.map(Some)
+    }
+
+    /// Waits for a slot on one of these hosts. `before`: the hosts that the agent was on.
+    async fn take_slot(&self, agent: &Slug, hosts: &[&str], before: &[String]) -> Result<Slot, String> {
         // Another run may have all slots for hours.
         let mut cancel = self.basis.cancel.of(vec![agent.clone()]);
         let slot = tokio::select! {
             biased;
             () = cancel.wait() => return Err(cancel.reason().to_owned()),
-            slot = self.basis.hosts.take(&hosts) => slot,
+            slot = self.basis.hosts.take(hosts) => slot,
         };
-        if before.is_none() {
-            fs::write(&file, &slot.host).map_err(|error| format!("{}: {error}", file.display()))?;
+        if before.last() != Some(&slot.host) {
+            let mut all: Vec<&str> = before.iter().map(String::as_str).filter(|host| **host != slot.host).collect();
+            all.push(&slot.host);
+            let file = self.folder.join(agent.as_str()).join(HOST);
+            fs::write(&file, all.join("\n")).map_err(|error| format!("{}: {error}", file.display()))?;
             self.basis.reports.tell(Some(agent), EventKind::HostAssigned { host: slot.host.clone() });
         }
-        Ok(Some(slot))
+        Ok(slot)
+    }
+
+    /// Has an agent whose host is gone go on in the same clone with another host, if the configuration says so and there is
+    /// one. What the one before had sent goes along.
+    async fn go_elsewhere(&self, agent: &Slug, why: &str) -> Result<bool, String> {
+        let (slot, place) = (self.slot(agent), self.folder.join(agent.as_str()));
+        let (mut slot, before) = (slot.lock().await, names(&place.join(HOST)));
+        let settings = &self.basis.project.settings;
+        let (Some(made), Some(gone)) = (slot.as_mut(), before.last()) else { return Ok(false) };
+        let warn = |reason: String| {
+            self.basis.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+        };
+        if !settings.hosts.get(gone).is_some_and(|host| host.retries_elsewhere) {
+            let run = &self.basis.run;
+            warn(format!("`squad orchestrate --resume {run}` asks {gone} again, and with `--on HOST` another one"));
+            return Ok(false);
+        }
+        let hosts = hosts::hosts_of(&self.basis.project, agent)?.unwrap_or_default();
+        let hosts: Vec<&str> = hosts.into_iter().filter(|host| !before.iter().any(|before| before == host)).collect();
+        if hosts.is_empty() {
+            warn(format!("{gone} is gone, and no other host fits {agent}"));
+            return Ok(false);
+        }
+        warn(format!("{why}; it begins again on {}", if let [host] = hosts[..] { host } else { "another host" }));
+        self.carry(made, &place).await?;
+        // Its worker's end is not known, so it keeps the slot there.
+        let held = made.slot.take();
+        made.place.pool.rest().await;
+        self.look_for(agent, &made.repository, gone.clone(), held);
+        let taken = self.take_slot(agent, &hosts, &before).await?;
+        let (basis, clone, name) = (Arc::clone(&self.basis), made.repository.clone(), agent.clone());
+        let (host, at) = (taken.host.clone(), place.clone());
+        let bind = move || {
+            let project = basis.project.moved_to(clone.clone(), clone.work_dir().unwrap_or(&at));
+            basis.engines_on(&host, &name, &at, (&project, &clone))
+        };
+        let engines = aside(self.basis.env.threads, bind).await??;
+        let pool = Arc::new(SessionPool::of_one_run(engines, Arc::clone(&self.basis.permits)));
+        let Place { project, hooks, tree, .. } = &*made.place;
+        let (project, hooks, tree) = (project.clone(), hooks.clone(), Arc::clone(tree));
+        made.place = Arc::new(Place { project, hooks, pool, tree });
+        made.slot = Some(taken);
+        Ok(true)
+    }
+
+    /// Notes what a clone has on top of its commit, for the next host.
+    async fn carry(&self, made: &Made, place: &Path) -> Result<(), String> {
+        made.place.tree.snapshot().await.ok_or("no snapshot of the clone could be taken")?;
+        let head = made.repository.head().map_err(|error| error.to_string())?.commit;
+        let (Some(head), Some(now)) = (head, made.place.tree.last()) else { return Ok(()) };
+        let file = place.join(CARRIED);
+        fs::write(&file, format!("{head}\n{}\n", now.commit())).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    /// Looks for a host that an agent was given up on, as long as the run lasts. Once it is there, its worker ends, and what
+    /// it had changed is kept as a ref: the run goes on with what it got first.
+    fn look_for(&self, agent: &Slug, clone: &Repository, host: String, held: Option<Slot>) {
+        let (basis, place) = (Arc::clone(&self.basis), self.folder.join(agent.as_str()));
+        let warn = {
+            let (reports, agent) = (basis.reports.clone(), agent.clone());
+            move |reason: String| {
+                reports.tell(Some(&agent), EventKind::SessionError { session: String::new(), reason });
+            }
+        };
+        let reference = format!("{REFS}{}_left/{agent}-{host}", basis.run);
+        let repository = &basis.project.repository;
+        let before = repository.reference(&reference).ok().flatten();
+        let base = clone.head().ok().and_then(|head| head.commit).unwrap_or_default();
+        let mirror = hosts::Left::of(repository, &reference, base);
+        let carried = names(&place.join(CARRIED)).pop();
+        let project = basis.project.moved_to(clone.clone(), clone.work_dir().unwrap_or(&place));
+        let options = match basis.order_for(&host, agent, &place, (&project, clone)) {
+            Ok(options) if options.mailbox.is_none() => {
+                // An engine that needs no program: nobody works there any more.
+                let order = Order { engine: EngineKind::Rehearsal.name().to_owned(), script: None, ..options.order };
+                remote::Options { mirror, order, ..options }
+            }
+            // The order of a batch host was withdrawn.
+            Ok(_) => return,
+            Err(why) => return warn(format!("what it did on {host} cannot be taken: {why}")),
+        };
+        let (name, repository) = (agent.clone(), repository.clone());
+        let looking = async move {
+            let _held = held;
+            match remote::take_back(options).await {
+                Ok(()) => {
+                    let commit = repository.reference(&reference).ok().flatten();
+                    let at = |commit: &str| repository.snapshot_at(commit).ok();
+                    let known = carried.as_deref().and_then(at);
+                    let is_new = |commit: &String| {
+                        before.as_ref() != Some(commit)
+                            && at(commit).is_some_and(|left| known.is_none_or(|known| !left.has_tree_of(&known)))
+                    };
+                    if let Some(commit) = commit.filter(is_new) {
+                        warn(format!("{host} is there again; what {name} had done there is kept: `git show {commit}`"));
+                    }
+                    let left: Vec<String> = names(&place.join(HOST)).into_iter().filter(|it| *it != host).collect();
+                    // It is asked again by the next one that takes the run up.
+                    let _ = fs::write(place.join(HOST), left.join("\n"));
+                }
+                Err(error) => warn(format!("what {name} did on {host} cannot be taken: {error}")),
+            }
+        };
+        self.looking.lock().spawn(looking);
     }
 
     /// Sets a clone to what is merged so far, unless its agent is at work there.
@@ -870,6 +1008,7 @@ impl Clones {
 
     /// Ends all engines. The clones stay, for people to look at, until `squad gc`.
     pub(super) async fn stop(&self) {
+        std::mem::take(&mut *self.looking.lock()).shutdown().await;
         let made = std::mem::take(&mut *self.made.lock());
         for slot in made.into_values() {
             let Some(made) = slot.lock().await.take() else { continue };
@@ -931,6 +1070,21 @@ impl Basis {
         place: &Path,
         (project, clone): (&Project, &Repository),
     ) -> Result<Engines, String> {
+        let options = self.order_for(host, agent, place, (project, clone))?;
+        Ok(engines::on_host(project, |engine| remote::Options {
+            order: Order { engine: engine.to_owned(), ..options.order.clone() },
+            ..options.clone()
+        }))
+    }
+
+    /// An agent's order for a host, which names no engine yet.
+    fn order_for(
+        &self,
+        host: &str,
+        agent: &Slug,
+        place: &Path,
+        (project, clone): (&Project, &Repository),
+    ) -> Result<remote::Options, String> {
         let launch = hosts::launch(&self.env, &self.project.folder.root, &self.project.settings, host)?;
         let head = self.project.repository.head().map_err(|error| error.to_string())?;
         let name = project.work_dir.file_name().and_then(|name| name.to_str()).unwrap_or("project");
@@ -955,7 +1109,7 @@ impl Basis {
             sandbox: settings.sandbox.level,
             requires_sandbox: settings.sandbox.require,
             script: self.script.as_ref().map(|script| script.text.clone()),
-            lease: LEASE.as_secs(),
+            lease: settings.hosts.get(host).map_or(0, |host| host.lease.as_secs()),
         };
         let is_batch = settings.hosts.get(host).is_some_and(|host| host.is_batch);
         let mailbox = is_batch.then(|| {
@@ -965,14 +1119,8 @@ impl Basis {
         let mailbox = mailbox.transpose()?;
         let root = project.folder.root.display().to_string();
         let references = ["sent", "work"].map(|kind| format!("{REFS}{}_{kind}/{agent}", self.run));
-        let mirror = CloneMirror::of(&self.project.repository, clone, references);
-        Ok(engines::on_host(project, |engine| remote::Options {
-            launch: launch.clone(),
-            order: Order { engine: engine.to_owned(), ..order.clone() },
-            root: root.clone(),
-            mirror: Arc::clone(&mirror),
-            mailbox: mailbox.clone(),
-        }))
+        let mirror = CloneMirror::of(&self.project.repository, clone, references, place.join(CARRIED));
+        Ok(remote::Options { launch, order, root, mirror, mailbox })
     }
 
     fn tree_of(&self, agent: &Slug, place: &Path, repository: &Repository) -> Result<Arc<WorkTree>, String> {
@@ -1091,6 +1239,15 @@ impl Places for Clones {
                 false => Ok(None),
             }
         })
+    }
+
+    fn move_away<'p>(
+        &'p self,
+        agent: &Slug,
+        why: &str,
+    ) -> Pin<Box<dyn Future<Output = Result<bool, String>> + Send + 'p>> {
+        let (agent, why) = (agent.clone(), why.to_owned());
+        Box::pin(async move { self.go_elsewhere(&agent, &why).await })
     }
 
     fn leave(&self, agent: &Slug) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

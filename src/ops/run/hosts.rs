@@ -159,11 +159,49 @@ pub(super) struct CloneMirror {
     clone: Repository,
     /// Where in it what is sent is kept, and what comes back.
     references: [String; 2],
+    /// The file with the clone's commit when its agent came from another host, and what that one had sent on top of it.
+    carried: PathBuf,
 }
 
 impl CloneMirror {
-    pub(super) fn of(store: &Repository, clone: &Repository, references: [String; 2]) -> Arc<dyn Mirror> {
-        Arc::new(Self { store: store.clone(), clone: clone.clone(), references })
+    pub(super) fn of(
+        store: &Repository,
+        clone: &Repository,
+        references: [String; 2],
+        carried: PathBuf,
+    ) -> Arc<dyn Mirror> {
+        Arc::new(Self { store: store.clone(), clone: clone.clone(), references, carried })
+    }
+}
+
+/// What an agent did on a host that it was given up on: it goes to a ref, and into no clone.
+pub(super) struct Left {
+    /// The user's.
+    store: Repository,
+    reference: String,
+    base: String,
+}
+
+impl Left {
+    pub(super) fn of(store: &Repository, reference: &str, base: String) -> Arc<dyn Mirror> {
+        Arc::new(Self { store: store.clone(), reference: reference.to_owned(), base })
+    }
+}
+
+impl Mirror for Left {
+    fn base(&self) -> Result<String, String> {
+        Ok(self.base.clone())
+    }
+
+    fn bundle(&self, _: &str, _: &[String], _: &Path) -> Result<(), String> {
+        Err("it never had the order".to_owned())
+    }
+
+    fn take(&self, file: &Path, commit: &str) -> Result<(), String> {
+        match commit == self.base {
+            true => Ok(()),
+            false => self.store.take_work(file, (commit, &self.reference), &[self.base.clone()]).map_err(text),
+        }
     }
 }
 
@@ -173,7 +211,13 @@ fn text(error: impl ToString) -> String {
 
 impl Mirror for CloneMirror {
     fn base(&self) -> Result<String, String> {
-        self.clone.head().map_err(text)?.commit.ok_or_else(|| "its clone has no commit".to_owned())
+        let head = self.clone.head().map_err(text)?.commit.ok_or_else(|| "its clone has no commit".to_owned())?;
+        let carried = fs::read_to_string(&self.carried).unwrap_or_default();
+        let carried = carried.lines().collect::<Vec<_>>();
+        Ok(match carried[..] {
+            [from, commit] if from == head => commit.to_owned(),
+            _ => head,
+        })
     }
 
     fn bundle(&self, commit: &str, has: &[String], file: &Path) -> Result<(), String> {
