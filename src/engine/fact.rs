@@ -71,6 +71,15 @@ pub(crate) enum Fact {
         tokens_before: u64,
         tokens_after: Option<u64>,
     },
+    /// The command that makes the session's clone on another machine ready has ended: the command, its exit code, or why it
+    /// has none, its seconds and the end of its output.
+    Prepared {
+        command: String,
+        exit_code: Option<i64>,
+        reason: String,
+        seconds: f64,
+        output: String,
+    },
     ConnectionLost(String),
     ConnectionRestored {
         attempts: u32,

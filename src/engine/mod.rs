@@ -294,6 +294,14 @@ impl Startable {
         }
     }
 
+    /// With these variables besides those that its profile names. Other engines get all that there are.
+    pub(crate) fn with_variables(mut self, names: Vec<String>) -> Self {
+        if let Self::Command(options) = &mut self {
+            options.profile.env.extend(names);
+        }
+        self
+    }
+
     /// Whose quota it uses.
     pub(crate) fn account(&self) -> Option<Account> {
         match self {

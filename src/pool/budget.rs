@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::spending::{OfRun, Spending, Spent};
 use super::timer::format_duration;
+use crate::engine::remote::frames::BudgetLease;
 use crate::model::{Billed, EventKind, IntoMap, IntoSet, Slug, Usage, plural};
 use crate::settings::{BudgetLimits, BudgetSettings, Price};
 
@@ -34,8 +35,43 @@ struct State {
     /// Who wanted more than there is.
     over: BTreeMap<Slug, Exhausted>,
     reported: BTreeSet<(Option<Slug>, String)>,
+    /// What agents on other machines may use without being asked.
+    leases: BTreeMap<Slug, Leased>,
     /// How much of the run's time is counted among that of all runs.
     counted: Duration,
+}
+
+/// What an agent may use without being asked, and what it had spent when that was said.
+#[derive(Default)]
+struct Leased {
+    lease: BudgetLease,
+    since: Spent,
+    /// Nobody hears of what it uses now.
+    is_away: bool,
+}
+
+impl Leased {
+    /// What is left of it, for an agent that has spent this much.
+    fn left(&self, now: &Spent) -> Spent {
+        let Self { lease, since, .. } = self;
+        let count =
+            |lease: Option<u64>, now: u64, since: u64| lease.unwrap_or(0).saturating_sub(now.saturating_sub(since));
+        let amount = |lease: f64, now: f64, since: f64| (lease - (now - since)).max(0.0);
+        let of_unit = |unit: &String| [now, since].map(|spent| spent.billed.get(unit).copied().unwrap_or_default());
+        let billed = lease.billed.iter().map(|(unit, lease)| {
+            let [now, since] = of_unit(unit);
+            (unit.clone(), amount(*lease, now, since))
+        });
+        Spent {
+            turns: 0,
+            tool_calls: count(lease.tool_calls, now.tool_calls, since.tool_calls),
+            // The time of agents side by side counts once.
+            time: Duration::ZERO,
+            tokens: count(lease.tokens, now.tokens, since.tokens),
+            cost_usd: amount(lease.cost_usd.unwrap_or_default(), now.cost_usd, since.cost_usd),
+            billed: billed.into_map(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -62,6 +98,58 @@ impl Account {
         self.spent.time += self.since.map(|since| since.elapsed()).unwrap_or_default();
         self.at_work = self.at_work.saturating_sub(1);
         self.since = (self.at_work > 0).then(Instant::now);
+    }
+}
+
+impl State {
+    /// What is left of others' leases.
+    fn promised(&self, agent: &Slug, counts: impl Fn(&Leased) -> bool) -> Spent {
+        let mut promised = Spent::default();
+        for (other, leased) in self.leases.iter().filter(|(other, leased)| *other != agent && counts(leased)) {
+            promised.add_all(&leased.left(&self.agents.get(other).map(Account::now).unwrap_or_default()));
+        }
+        promised
+    }
+}
+
+impl BudgetLease {
+    /// Takes a table of limits into account, of which this is spent. `shared`: what of it others were promised, and how many
+    /// share what is left.
+    fn limit(&mut self, limits: &BudgetLimits, spent: &Spent, shared: Option<(&Spent, usize)>) {
+        let none = Spent::default();
+        let (promised, sharers) = shared.unwrap_or((&none, 1));
+        let amount = |limit: f64, spent: f64, promised: f64| {
+            let left = (limit - spent).max(0.0);
+            (left - promised).max(0.0).min(left / sharers as f64)
+        };
+        let count = |limit: u64, spent: u64, promised: u64| {
+            let left = limit.saturating_sub(spent);
+            left.saturating_sub(promised).min(left / sharers as u64)
+        };
+        let least = |known: Option<u64>, new: Option<u64>| known.into_iter().chain(new).min();
+        let smallest = |known: Option<f64>, new: Option<f64>| known.into_iter().chain(new).reduce(f64::min);
+        let calls = limits.tool_calls.map(|limit| count(limit, spent.tool_calls, promised.tool_calls));
+        self.tool_calls = least(self.tool_calls, calls);
+        self.tokens = least(self.tokens, limits.tokens.map(|limit| count(limit, spent.tokens, promised.tokens)));
+        let cost = limits.cost_usd.map(|limit| amount(limit, spent.cost_usd, promised.cost_usd));
+        self.cost_usd = smallest(self.cost_usd, cost);
+        let time = limits.time.map(|limit| limit.saturating_sub(spent.time).as_secs_f64());
+        self.time = smallest(self.time, time);
+        for (unit, limit) in &limits.billed {
+            let [spent, promised] = [spent, promised].map(|of| of.billed.get(unit).copied().unwrap_or_default());
+            let left = amount(*limit, spent, promised);
+            self.billed.entry(unit.clone()).and_modify(|known| *known = known.min(left)).or_insert(left);
+        }
+    }
+
+    /// Whether this much is more than it allows, or all of it where the next model call would use more.
+    pub(crate) fn is_used_up(&self, used: &Spent) -> bool {
+        let over_unit = |(unit, limit): (&String, &f64)| used.billed.get(unit).copied().unwrap_or_default() >= *limit;
+        self.tool_calls.is_some_and(|limit| used.tool_calls > limit)
+            || self.tokens.is_some_and(|limit| used.tokens >= limit)
+            || self.cost_usd.is_some_and(|limit| used.cost_usd >= limit)
+            || self.time.is_some_and(|limit| used.time.as_secs_f64() >= limit)
+            || self.billed.iter().any(over_unit)
     }
 }
 
@@ -284,6 +372,57 @@ impl Budget {
         state.agents.entry(agent.clone()).or_default().spent.add_all(&spent);
     }
 
+    /// What an agent may use without being asked: of what nobody else was promised, a share that leaves something to the
+    /// others. `None`: nothing limits it.
+    pub(crate) fn lease(&self, agent: &Slug) -> Option<BudgetLease> {
+        let mut state = self.state.lock();
+        let own = state.agents.get(agent).map(Account::now).unwrap_or_default();
+        let promised = state.promised(agent, |_| true);
+        let sharers = state.run.at_work.max(1) + 1;
+        let totals = match &self.spending {
+            Ok(Some(spending)) if self.limits.spans_runs() => spending.totals(),
+            Err(reason) if self.limits.spans_runs() => Err(reason.clone()),
+            _ => Ok(Default::default()),
+        };
+        // Where it is unknown what is left, nothing may be used.
+        let Ok((mut day, mut all)) = totals else {
+            return Some(BudgetLease { time: Some(0.0), ..BudgetLease::default() });
+        };
+        let uncounted = state.run.now().time.saturating_sub(state.counted);
+        (day.time, all.time) = (day.time + uncounted, all.time + uncounted);
+        let BudgetSettings { run, agent: each, day: of_day, repository, .. } = &self.limits;
+        let shared = [(run, state.run.now()), (of_day, day), (repository, all)];
+        let tables = shared.into_iter().map(|(limits, spent)| (limits, spent, Some((&promised, sharers))));
+        let mut lease = BudgetLease::default();
+        for (limits, spent, shared) in tables.chain([(each, own.clone(), None)]) {
+            lease.limit(limits, &spent, shared);
+        }
+        let is_limited = lease != BudgetLease::default();
+        match is_limited {
+            true => {
+                let is_away = state.leases.get(agent).is_some_and(|leased| leased.is_away);
+                state.leases.insert(agent.clone(), Leased { lease: lease.clone(), since: own, is_away });
+            }
+            false => drop(state.leases.remove(agent)),
+        }
+        is_limited.then_some(lease)
+    }
+
+    /// Nobody hears of what an agent uses, or somebody does again.
+    pub(super) fn cut_off(&self, agent: &Slug, is_away: bool) {
+        if let Some(leased) = self.state.lock().leases.get_mut(agent) {
+            leased.is_away = is_away;
+        }
+    }
+
+    /// An agent needs no lease any more. One that was never heard of again may have used it.
+    fn release(&self, agent: &Slug) {
+        let mut state = self.state.lock();
+        if state.leases.get(agent).is_some_and(|leased| !leased.is_away) {
+            state.leases.remove(agent);
+        }
+    }
+
     /// Why an agent has to end, once its calls have.
     pub(super) fn ends(&self, agent: &Slug) -> Option<Exhausted> {
         let mut state = self.state.lock();
@@ -317,7 +456,9 @@ impl Budget {
 
     /// The budgets of this run alone.
     fn check_own(&self, state: &mut State, agent: &Slug, wanted: Wanted) -> Result<(), Exhausted> {
-        let of_run = self.limits.run.exhausted(&state.run.now(), wanted, "budget.");
+        let mut of_all = state.run.now();
+        of_all.add_all(&state.promised(agent, |leased| leased.is_away));
+        let of_run = self.limits.run.exhausted(&of_all, wanted, "budget.");
         let spent = state.agents.get(agent).map(Account::now).unwrap_or_default();
         let exhausted = of_run.or_else(|| self.limits.agent.exhausted(&spent, wanted, "budget.agent."));
         let Some(exhausted) = exhausted else { return Ok(()) };
@@ -412,6 +553,7 @@ impl<'b> WorkClock<'b> {
 impl Drop for WorkClock<'_> {
     fn drop(&mut self) {
         self.wait(true);
+        self.budget.release(&self.agent);
     }
 }
 
@@ -457,6 +599,113 @@ mod tests {
 
     fn of_agent(limits: BudgetLimits) -> BudgetSettings {
         BudgetSettings { agent: limits, ..BudgetSettings::default() }
+    }
+
+    /// How much there is × how many share it: whatever they use of what they were promised, and however often they ask again,
+    /// what is spent and promised is never more than there is, and everybody is promised something in the end.
+    #[test]
+    fn leases_are_never_more_than_is_left() {
+        for limit in [1_u64, 10, 1000] {
+            for count in [1, 2, 8] {
+                let run = BudgetLimits { tokens: Some(limit), ..BudgetLimits::default() };
+                let limits = BudgetSettings { run, ..BudgetSettings::default() };
+                let budget = Budget::new(limits, BTreeMap::new(), Duration::ZERO);
+                let agents: Vec<Slug> = (0..count).map(|at| slug(&format!("a{at}"))).collect();
+                let mut left = vec![0; count];
+                let mut spent = 0;
+                for round in 0..4 {
+                    for (at, agent) in agents.iter().enumerate() {
+                        if round == 0 {
+                            budget.begin(agent);
+                        }
+                        left[at] = budget.lease(agent).and_then(|lease| lease.tokens).expect("a lease");
+                        let all = spent + left.iter().sum::<u64>();
+                        assert!(all <= limit, "{count} of {limit}, round {round}: {spent} + {left:?}");
+                    }
+                    let is_fair = round == 0 || limit < 100 || left.iter().all(|left| *left > 0);
+                    assert!(is_fair, "{count} of {limit}, round {round}: {left:?}");
+                    for (at, agent) in agents.iter().enumerate() {
+                        let used = left[at] / 3;
+                        budget.settle(agent, &Usage { output_tokens: used, ..Usage::default() });
+                        (left[at], spent) = (left[at] - used, spent + used);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Who is heard of × who asks: only what others may use unheard keeps one from spending the rest.
+    #[test]
+    fn what_may_be_used_unheard_is_nobody_elses() {
+        let run = BudgetLimits { tokens: Some(100), ..BudgetLimits::default() };
+        let budget = Budget::new(BudgetSettings { run, ..BudgetSettings::default() }, BTreeMap::new(), Duration::ZERO);
+        let [ada, bob] = ["ada", "bob"].map(slug);
+        assert_eq!(budget.lease(&ada).and_then(|lease| lease.tokens), Some(50));
+        budget.settle(&bob, &Usage { output_tokens: 60, ..Usage::default() });
+        for (is_away, ends) in [(false, false), (true, true), (false, false)] {
+            budget.cut_off(&ada, is_away);
+            let taken = (budget.take_turn(&ada).is_err(), budget.take_turn(&bob).is_err());
+            assert_eq!(taken, (false, ends), "away: {is_away}");
+        }
+        // It may have used all of it.
+        budget.cut_off(&ada, true);
+        budget.release(&ada);
+        assert!(budget.take_turn(&bob).is_err());
+        assert_eq!(budget.lease(&bob).and_then(|lease| lease.tokens), Some(0));
+        budget.cut_off(&ada, false);
+        budget.release(&ada);
+        assert!(budget.take_turn(&bob).is_ok());
+    }
+
+    /// Each limit, of the run and of each agent: the smaller one counts, and what has none is not limited.
+    #[test]
+    fn a_lease_has_the_limits_of_each_table() {
+        let of = |run, agent| {
+            let limits = BudgetSettings { run, agent, ..BudgetSettings::default() };
+            Budget::new(limits, BTreeMap::new(), Duration::ZERO).lease(&slug("ada"))
+        };
+        let none = BudgetLimits::default;
+        assert_eq!(of(none(), BudgetLimits { turns: Some(3), ..none() }), None);
+        let all = |number: u64| BudgetLimits {
+            turns: None,
+            tool_calls: Some(number),
+            time: Some(Duration::from_secs(number)),
+            tokens: Some(number),
+            cost_usd: Some(number as f64),
+            billed: BTreeMap::from([("credit".to_owned(), number as f64)]),
+        };
+        let lease = |number: u64, seconds: f64| BudgetLease {
+            tool_calls: Some(number),
+            time: Some(seconds),
+            tokens: Some(number),
+            cost_usd: Some(number as f64),
+            billed: BTreeMap::from([("credit".to_owned(), number as f64)]),
+        };
+        // A run's is shared, but for its time.
+        for (run, agent, expected) in
+            [(all(8), none(), lease(4, 8.0)), (none(), all(8), lease(8, 8.0)), (all(8), all(3), lease(3, 3.0))]
+        {
+            assert_eq!(of(run, agent), Some(expected));
+        }
+        let lease = lease(4, 8.0);
+        let spent = |tool_calls, tokens, cost_usd, credit: f64, seconds| Spent {
+            turns: 9,
+            tool_calls,
+            tokens,
+            cost_usd,
+            billed: BTreeMap::from([("credit".to_owned(), credit)]),
+            time: Duration::from_secs(seconds),
+        };
+        for (used, expected) in [
+            (spent(4, 3, 3.9, 3.9, 7), false),
+            (spent(5, 3, 3.9, 3.9, 7), true),
+            (spent(4, 4, 3.9, 3.9, 7), true),
+            (spent(4, 3, 4.0, 3.9, 7), true),
+            (spent(4, 3, 3.9, 4.0, 7), true),
+            (spent(4, 3, 3.9, 3.9, 8), true),
+        ] {
+            assert_eq!(lease.is_used_up(&used), expected, "{used:?}");
+        }
     }
 
     /// Each budget × the run's and an agent's × just enough and one less: what is done is never more, and whoever wants

@@ -329,6 +329,7 @@ impl Hook {
             arguments: self.settings.run.get(1..).unwrap_or_default(),
             directory: &place.directory,
             variables: place.variables.clone(),
+            more: &[],
             sandbox: place.sandbox.as_ref(),
             squad: place.squad.as_deref(),
             local: local.path(),

@@ -82,6 +82,11 @@ impl Workers {
                 }
             };
             timer.register(&fact);
+            match &fact {
+                Fact::ConnectionLost(_) => self.budget.cut_off(&work.agent, true),
+                Fact::ConnectionRestored { .. } => self.budget.cut_off(&work.agent, false),
+                _ => {}
+            }
             let fact = match fact {
                 Fact::Interrupted(_) | Fact::Failed(_)
                     if retries < self.retries && self.budget.take_turn(&work.agent).is_ok() =>
@@ -460,6 +465,10 @@ impl Workers {
             fact @ Fact::Shortened { .. } => {
                 work.is_shortened = true;
                 as_shortened(&fact).into_iter().for_each(tell);
+            }
+            Fact::Prepared { command, exit_code, reason, seconds, output } => {
+                let output_file = String::new();
+                tell(EventKind::ClonePrepared { command, exit_code, reason, seconds, output, output_file });
             }
             Fact::ConnectionLost(reason) => tell(EventKind::ConnectionLost { reason }),
             Fact::ConnectionRestored { attempts } => tell(EventKind::ConnectionRestored { attempts }),

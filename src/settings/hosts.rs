@@ -28,13 +28,39 @@ pub(crate) struct HostSettings {
     pub(crate) retries_elsewhere: bool,
     /// How long a worker goes on without this machine, and this machine looks for a host that is out of reach.
     pub(crate) lease: Duration,
+    /// Names of variables that agents there get from the worker's own environment, if its configuration lets them.
+    pub(crate) secrets: Vec<String>,
+    /// A program and its arguments that make an agent's clone there ready; empty: none is needed.
+    pub(crate) setup: Vec<String>,
+}
+
+/// `[worker]`: what the orders of others may have on this machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkerSettings {
+    /// Names of variables that orders may name, and that nobody gets whose order does not.
+    pub(crate) secrets: Vec<String>,
+    /// The command lines that orders may have run to make a clone ready.
+    pub(crate) setup: Vec<String>,
+}
+
+/// The names of variables.
+pub(super) fn variables(value: &Value) -> Result<Vec<String>, String> {
+    let names = texts(value)?;
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_name =
+        |name: &String| !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_letter);
+    match names.iter().find(|name| !is_name(name)) {
+        Some(other) => Err(format!("must be names of variables, and `{other}` is none")),
+        None => Ok(names),
+    }
 }
 
 impl Default for HostSettings {
     fn default() -> Self {
         // squad does not know what a machine can bear, and one agent's build may use all of it. CI runners begin with one, too.
-        let (launch, labels, engines) = Default::default();
-        Self { launch, is_batch: false, slots: 1, labels, engines, retries_elsewhere: false, lease: LEASE }
+        let (launch, labels, engines, secrets, setup) = Default::default();
+        let retries_elsewhere = false;
+        Self { launch, is_batch: false, slots: 1, labels, engines, retries_elsewhere, lease: LEASE, secrets, setup }
     }
 }
 
@@ -71,8 +97,10 @@ impl HostSettings {
                 }
                 self.lease = lease;
             }
+            "secrets" => self.secrets = variables(value)?,
+            "setup" => self.setup = arguments(value)?,
             _ => {
-                let fields = "`launch`, `mode`, `slots`, `labels`, `engines`, `retry` and `lease`";
+                let fields = "`launch`, `mode`, `slots`, `labels`, `engines`, `retry`, `lease`, `secrets` and `setup`";
                 return Err(format!("must be one of {fields}"));
             }
         }

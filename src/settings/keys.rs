@@ -211,6 +211,8 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     guarded_key("hosts.*", host),
+    guarded_key("worker.secrets", |s, _, v| put(&mut s.worker.secrets, super::hosts::variables(v))),
+    guarded_key("worker.setup", |s, _, v| put(&mut s.worker.setup, texts(v))),
     guarded_key("hooks.*", |s, name, v| {
         let (hook, field) = name.split_once('.').ok_or("must be a table with `on` and `run`")?;
         plain_name(hook)?;

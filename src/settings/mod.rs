@@ -24,7 +24,7 @@ pub(crate) use engine_profile::{
     StreamKind, ToolsWay,
 };
 pub(crate) use hooks::{HookPoint, HookSettings};
-pub(crate) use hosts::HostSettings;
+pub(crate) use hosts::{HostSettings, WorkerSettings};
 pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use keys::{ANY_HOST, BAD_VALUE};
 pub(crate) use layer::{NOT_TOML, from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
@@ -125,6 +125,7 @@ pub(crate) struct Settings {
     pub(crate) agent_isolation: BTreeMap<String, Isolation>,
     /// Other machines, by name.
     pub(crate) hosts: BTreeMap<String, HostSettings>,
+    pub(crate) worker: WorkerSettings,
     /// The effective value and its origin, by key.
     values: BTreeMap<String, (toml::Value, Origin)>,
     /// The values of all layers, lowest first, where one does not replace another.
@@ -549,6 +550,7 @@ impl Settings {
             agent_hosts: BTreeMap::new(),
             agent_isolation: BTreeMap::new(),
             hosts: BTreeMap::new(),
+            worker: WorkerSettings::default(),
             values: BTreeMap::new(),
             added: Vec::new(),
         }
@@ -959,6 +961,15 @@ mod tests {
             ("[hosts.a]\nlaunch = [\"x\"]\nretry = 3\n", "3: config-bad-value: `hosts.a.retry` must be \"ask\" or"),
             ("[hosts.a]\nlaunch = [\"x\"]\nlease = \"8d\"\n", "3: config-bad-value: `hosts.a.lease` must be from"),
             ("[hosts.a]\nlaunch = [\"x\"]\nlease = 5\n", "3: config-bad-value: `hosts.a.lease` needs a duration"),
+            (
+                "[hosts.a]\nlaunch = [\"x\"]\nsecrets = [\"A\", \"B C\"]\n",
+                "3: config-bad-value: `hosts.a.secrets` must be names of variables, and `B C` is none",
+            ),
+            ("[hosts.a]\nlaunch = [\"x\"]\nsetup = []\n", "3: config-bad-value: `hosts.a.setup` names no program"),
+            (
+                "[worker]\nsecrets = [\"1A\"]\n",
+                "2: config-bad-value: `worker.secrets` must be names of variables, and `1A` is none",
+            ),
             ("[hosts.a]\nlaunch = [\"x\"]\nslot = 1\n", "3: config-bad-value: `hosts.a.slot` must be one of"),
             ("[hosts.any]\nlaunch = [\"x\"]\n", "2: config-bad-value: `hosts.any.launch` needs another name"),
             ("[hosts.\"a b\"]\nlaunch = [\"x\"]\n", "2: config-bad-value: `hosts.a b.launch` may have only letters"),

@@ -110,6 +110,8 @@ const KEYS: &[Key] = &[
     },
     guarded("engines.mine.program"),
     Key { name: "hosts.one.launch", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
+    Key { name: "worker.secrets", values: [("[\"A\"]", "A"), ("[\"B\"]", "B")], is_guarded: true },
+    Key { name: "worker.setup", values: [("[\"npm ci\"]", "npm ci"), ("[\"make\"]", "make")], is_guarded: true },
     Key { name: "agents.ada.host", values: [("\"one\"", "one"), ("\"any\"", "any")], is_guarded: true },
     key("agents.ada.isolation", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("agents.ada.engine", [("\"rehearsal\"", "rehearsal"), ("\"copilot\"", "copilot")]),

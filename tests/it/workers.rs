@@ -294,6 +294,99 @@ steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5" },
     }
 }
 
+/// With a budget and without one, the connection is gone for a while: no more is used there meanwhile than the agent was
+/// given, and it goes on once somebody is there to ask.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_is_spent_beyond_a_lease() {
+    let call = "{ usage = { output_tokens = 100 } }, { wait = \"200ms\" }, ";
+    let script = format!(
+        "[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"Begun.\" }}, {}{{ say = \"Done.\" }}]\n",
+        call.repeat(16)
+    );
+    for (budget, apart) in [("[budget]\ntokens = 1000\n", 500), ("", 1600)] {
+        let repo = repo();
+        let down = away(&repo, "down").display().to_string();
+        let gate = format!("unset XDG_STATE_HOME; [ ! -e {down} ] || exit 255;");
+        let host = launcher(&repo, "one", &gate);
+        repo.write("../home/config/squad/config.toml", &(host + budget));
+        let mut child = start(&repo, &script, &["--on", "one", "--permissions", "allow", "--no-commit", "build it"]);
+        let begun = wait_for(&mut child, "Begun.");
+        fs::write(&down, "").expect("a file");
+        kill_relays(child.id());
+        let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
+        let facts = away(&repo, "one").join(format!(".local/state/squad/workers/orders/{run}-ada/facts.ndjson"));
+        let spent = || 100 * fs::read_to_string(&facts).unwrap_or_default().matches("\"usage\"").count();
+        std::thread::sleep(std::time::Duration::from_secs(6));
+        assert_eq!(spent(), apart, "{budget}");
+        fs::remove_file(&down).expect("a file");
+        let (out, ended) = rest(child);
+        assert_eq!(ended, Some(0), "{budget}: {begun}{out}");
+        assert_eq!(out.contains("is used up; it is tried again"), !budget.is_empty(), "{budget}: {out}");
+        let end = out.lines().rfind(|line| line.contains("\"type\":\"agent.completed\"")).expect("an end");
+        assert!(end.contains(&format!("\"output_tokens\":{apart},")), "{budget}: {end}");
+    }
+}
+
+/// What the user's configuration wants of a host × what the host's own lets orders have. An agent gets what both name; else
+/// it does not begin, and says why.
+#[test]
+fn a_host_gives_what_its_own_configuration_allows() {
+    const VALUE: &str = "hunter-2-hunter-2";
+    const COUNT: &str = "printf %s $DEPLOY | wc -c; printf %s $OTHER | wc -c";
+    let allowed =
+        "secrets = [\"DEPLOY\", \"OTHER\", \"GONE\"]\nsetup = [\"sh tools/setup.sh\", \"sh tools/fail.sh\"]\n";
+    for (wanted, own, expected) in [
+        ("secrets = [\"DEPLOY\"]\nsetup = [\"sh\", \"tools/setup.sh\"]\n", allowed, Ok("17\n0\n17\n0\n")),
+        ("", allowed, Ok("0\n0\n")),
+        ("secrets = [\"GONE\"]\n", allowed, Err("its environment has no `GONE`")),
+        ("secrets = [\"DEPLOY\"]\n", "", Err("does not let orders have `DEPLOY`")),
+        ("setup = [\"sh\", \"tools/setup.sh\"]\n", "", Err("does not let orders run `sh tools/setup.sh`")),
+        (
+            "secrets = [\"DEPLOY\"]\nsetup = [\"sh\", \"tools/fail.sh\"]\n",
+            allowed,
+            Err("exited with 3: no space for [redacted:"),
+        ),
+    ] {
+        let repo = repo();
+        repo.write(".gitignore", "made.txt\n");
+        repo.write("tools/setup.sh", &format!("{{ {COUNT}; }} > made.txt; echo $DEPLOY is set up\n"));
+        repo.write("tools/fail.sh", "echo no space for $DEPLOY; exit 3\n");
+        repo.git(&["add", ".gitignore", "tools"]);
+        repo.git(&["commit", "-qm", "tools"]);
+        let gate = format!("unset XDG_STATE_HOME XDG_CONFIG_HOME; export DEPLOY={VALUE} OTHER={VALUE};");
+        repo.write("../home/config/squad/config.toml", &(launcher(&repo, "one", &gate) + wanted));
+        repo.write("../home/hosts/one/.config/squad/config.toml", &format!("[worker]\n{own}"));
+        let run = format!("{{ run = \"{{ cat made.txt; {COUNT}; }} > env.txt 2>&1; echo told $DEPLOY\" }}");
+        let run = run.replace("cat made.txt", "cat made.txt 2>/dev/null");
+        repo.write("../script.toml", &format!("[[turn]]\nagent = \"ada\"\nsteps = [{run}, {{ say = \"Done.\" }}]\n"));
+        let given = ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", "one"];
+        let output = squad(&repo, &[&given[..], &["--permissions", "allow", "--no-commit", "write it"]].concat());
+        let told = format!("{wanted}{own}: {output}");
+        let events = TestRepo::events(&output);
+        assert!(!output.out.contains(VALUE) && !output.err.contains(VALUE), "{told}");
+        match expected {
+            Ok(lines) => {
+                assert_eq!(output.code, 0, "{told}");
+                let merged = format!("refs/squad/runs/{}_merged/1:env.txt", run_of(&output));
+                assert_eq!(repo.git(&["show", &merged]).replace(' ', ""), lines, "{told}");
+                let prepared = of(&events, "clone.prepared");
+                assert_eq!(prepared.len(), usize::from(wanted.contains("setup")), "{told}");
+                for event in prepared {
+                    let output = event["output"].as_str().expect("text");
+                    assert!(event["exit_code"] == 0 && output.contains("] is set up"), "{event}");
+                }
+            }
+            Err(why) => {
+                let failed = of(&events, "agent.failed");
+                let reason = failed[0]["reason"].as_str().expect("a reason");
+                assert!(output.code == 1 && reason.contains(why), "{told}");
+                assert!(of(&events, "session.created").is_empty(), "{told}");
+            }
+        }
+    }
+}
+
 /// Kills the processes of a squad's launchers.
 fn kill_relays(squad: u32) {
     let children = Command::new("pgrep").args(["-P", &squad.to_string()]).output().expect("pgrep runs");

@@ -26,6 +26,8 @@ pub(crate) struct OwnCommand<'a> {
     pub(crate) arguments: &'a [String],
     pub(crate) directory: &'a Path,
     pub(crate) variables: Variables,
+    /// The names of those that it gets besides the common ones.
+    pub(crate) more: &'a [String],
     pub(crate) sandbox: Option<&'a Sandbox>,
     /// squad's own program, which ends what is left if squad is killed.
     pub(crate) squad: Option<&'a Path>,
@@ -58,7 +60,7 @@ impl OwnCommand<'_> {
         let spool = Spool::next(self.local, self.session)?;
         let mut mark = Mark::new();
         mark.guard(self.squad, false);
-        let mut variables = environment::allowed(&self.variables, &[]);
+        let mut variables = environment::allowed(&self.variables, self.more);
         Programs::new(self.directory, &self.variables).restrict(&mut variables);
         let mut command = process::Command::from(command_in(self.sandbox, &self.program));
         command.args(self.arguments).env_clear().envs(variables).envs([mark.variable()]);

@@ -134,6 +134,7 @@ pub(crate) fn show(fact: &Fact) -> String {
             let how = if *is_summed_up { "compacted" } else { "truncated" };
             format!("{session} {how} {tokens_before} -> {tokens_after:?}")
         }
+        Fact::Prepared { command, exit_code, .. } => format!("prepared by {command}: {exit_code:?}"),
         Fact::ConnectionLost(reason) => format!("connection lost: {reason}"),
         Fact::ConnectionRestored { attempts } => format!("connection restored: {attempts}"),
         Fact::Idle => "idle".to_owned(),

@@ -374,6 +374,7 @@ impl Turn {
         let (mirror, mut order) = (Arc::clone(mirror), order.clone());
         order.base = aside(move || mirror.base()).await?;
         order.id = format!("{}-{}", order.id, &unique[20..]);
+        order.budget = (self.options.budget)();
         let opening = Opening { resume: false, asks: false, ..self.opening.clone() };
         let (id, base) = (order.id.clone(), order.base.clone());
         let turns = self.mailbox.turns();

@@ -106,6 +106,37 @@ pub(crate) struct Order {
     pub(crate) script: Option<String>,
     /// Seconds that a worker goes on without its client.
     pub(crate) lease: u64,
+    /// What the agent may use without its client; `None`: nothing limits it. A worker that is older does not look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<BudgetLease>,
+    /// The names of variables that the agent gets from the worker's environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) secrets: Vec<String>,
+    /// The program and its arguments that make the clone ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) setup: Vec<String>,
+}
+
+/// What of the run's budgets an agent may use while nobody is there to ask. What is missing has no limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct BudgetLease {
+    pub(crate) tool_calls: Option<u64>,
+    /// Seconds.
+    pub(crate) time: Option<f64>,
+    pub(crate) tokens: Option<u64>,
+    pub(crate) cost_usd: Option<f64>,
+    /// In the engines' own units.
+    pub(crate) billed: BTreeMap<String, f64>,
+}
+
+/// Asks whether the worker is there, and renews its lease.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Alive {
+    /// The number of the last fact that is counted already.
+    pub(crate) after: u64,
+    pub(crate) budget: Option<BudgetLease>,
 }
 
 /// An order with all that is said to the worker, for a host that nobody talks to while it works.
@@ -350,6 +381,9 @@ mod tests {
             requires_sandbox: false,
             script: None,
             lease: 3600,
+            budget: None,
+            secrets: Vec::new(),
+            setup: Vec::new(),
         };
         let text = serde_json::to_string_pretty(&order).expect("JSON");
         expect![[r#"
@@ -376,6 +410,21 @@ mod tests {
             }"#]]
         .assert_eq(&text);
         assert_eq!(serde_json::from_str::<Order>(&text).expect("an order"), order);
+        let budget = BudgetLease {
+            tool_calls: Some(3),
+            time: Some(1.5),
+            tokens: Some(1000),
+            cost_usd: Some(0.25),
+            billed: BTreeMap::from([("premium_requests".to_owned(), 2.0)]),
+        };
+        let (secrets, setup) = (vec!["NPM_TOKEN".to_owned()], vec!["npm".to_owned(), "ci".to_owned()]);
+        let limited = Order { budget: Some(budget), secrets, setup, ..order };
+        let text = serde_json::to_string(&limited).expect("JSON");
+        let told =
+            r#""budget":{"tool_calls":3,"time":1.5,"tokens":1000,"cost_usd":0.25,"billed":{"premium_requests":2.0}}"#;
+        let told = format!(r#""lease":3600,{told},"secrets":["NPM_TOKEN"],"setup":["npm","ci"]}}"#);
+        assert!(text.ends_with(&told), "{text}");
+        assert_eq!(serde_json::from_str::<Order>(&text).expect("an order"), limited);
     }
 
     /// Every question arrives as it was asked, and its answer where it belongs; a dropped one is refused.

@@ -13,7 +13,7 @@ use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::frames::{Begun, Hello, Opened, PROTOCOL, Parts, Taken, is_root, method};
+use super::frames::{Alive, Begun, Hello, Opened, PROTOCOL, Parts, Taken, is_root, method};
 use super::registry::{Receiver, Registry};
 use super::{Launch, Options, Timeouts};
 use crate::engine::child::ServingChild;
@@ -218,7 +218,8 @@ impl Link {
         let silent = async {
             loop {
                 sleep(self.timeouts.ping).await;
-                let answer = connection.request(method::ALIVE, &json!({}), self.timeouts.request).await;
+                let alive = Alive { after: self.registry.last_fact(), budget: (self.options.budget)() };
+                let answer = connection.request(method::ALIVE, &json!(alive), self.timeouts.request).await;
                 if let Err(error @ CallError::TimedOut(_)) = answer {
                     return error.to_string();
                 }
@@ -315,6 +316,7 @@ async fn give_order(
     let mut order = options.order.clone();
     order.base = base.await?;
     order.after = registry.last_fact();
+    order.budget = (options.budget)();
     let taken: Taken = ask(connection, method::ORDER, &order, timeouts.request).await?;
     if taken.lacks {
         let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;

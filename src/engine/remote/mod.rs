@@ -30,7 +30,7 @@ use tokio::time::Instant;
 use tokio::time::{sleep, timeout};
 
 use self::batch::Mailbox;
-use self::frames::{Attached, Hello, OfSession, Opened, Order, method};
+use self::frames::{Attached, BudgetLease, Hello, OfSession, Opened, Order, method};
 use self::link::Link;
 use super::{Account, Adapter, AdapterSession, EngineError, Fact, Opening, Recall, backoff};
 use crate::model::{Attachment, AvailableModels, SandboxLevel};
@@ -70,6 +70,8 @@ pub(crate) struct Options {
     pub(crate) mirror: Arc<dyn Mirror>,
     /// Of a batch host.
     pub(crate) mailbox: Option<Arc<dyn Mailbox>>,
+    /// What the agent may use without this process, as it is now.
+    pub(crate) budget: Arc<dyn Fn() -> Option<BudgetLease> + Send + Sync>,
 }
 
 impl Options {

@@ -79,8 +79,24 @@ pub(super) async fn prepare(
         clone.keep_times(&project.repository).map_err(|error| error.to_string())?;
     }
     let arguments = &project.settings.isolation.setup;
-    let Some(name) = arguments.first() else { return Ok(()) };
+    if arguments.is_empty() {
+        return Ok(());
+    }
     require_approved(env, project, SETUP)?;
+    let command = (SETUP, &**arguments, &[][..]);
+    set_up((env, project, run), (agent, (root, sandbox), clone), own, command, tell, cancel.wait()).await
+}
+
+/// Runs the set-up of a setting, with these more variables by name.
+pub(super) async fn set_up(
+    (env, project, run): (&Env, &Project, &RunId),
+    (agent, (root, sandbox), clone): (&Slug, (&Path, Option<&Sandbox>), &Repository),
+    own: &Own,
+    (setting, arguments, more): (&str, &[String], &[String]),
+    tell: &(dyn Fn(EventKind) + Sync),
+    cancelled: impl Future<Output = ()>,
+) -> Result<(), String> {
+    let Some(name) = arguments.first() else { return Ok(()) };
     let mut variables = env.os_variables();
     variables.extend(own.variables.iter().map(|(name, value)| (name.into(), value.into())));
     let program = program(name, root, &Programs::new(root, &variables))?;
@@ -90,6 +106,7 @@ pub(super) async fn prepare(
         arguments: &arguments[1..],
         directory: root,
         variables,
+        more,
         sandbox,
         squad: env.program.as_deref(),
         local: &local,
@@ -99,8 +116,8 @@ pub(super) async fn prepare(
     };
     let line = command_line(arguments);
     tell(EventKind::ClonePreparing { command: line.clone() });
-    let ended = command.run(project.settings.sessions.tool_limit, cancel.wait()).await;
-    let ended = ended.map_err(|error| format!("`{SETUP}` cannot be started: {error}"))?;
+    let ended = command.run(project.settings.sessions.tool_limit, cancelled).await;
+    let ended = ended.map_err(|error| format!("`{setting}` cannot be started: {error}"))?;
     let why = match ended.exit_code {
         Some(0) => None,
         Some(code) => Some(format!("`{line}` exited with {code}")),
@@ -122,7 +139,7 @@ pub(super) async fn prepare(
     match clone.has_changes() {
         Ok(false) => Ok(()),
         Ok(true) => Err(format!(
-            "`{SETUP}` changed files that git does not ignore; `git status` in {} shows them",
+            "`{setting}` changed files that git does not ignore; `git status` in {} shows them",
             root.display()
         )),
         Err(error) => Err(error.to_string()),

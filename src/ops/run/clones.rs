@@ -44,7 +44,9 @@ use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::team::engines;
 use crate::ops::team::sandbox::{self, Bounds};
 use crate::policy::Redactor;
-use crate::pool::{Cancel, Engines, FoundPlace, Hooks, Permits, Place, Places, Reports, SessionPool, Work, WorkTree};
+use crate::pool::{
+    Budget, Cancel, Engines, FoundPlace, Hooks, Permits, Place, Places, Reports, SessionPool, Work, WorkTree,
+};
 use crate::sandbox::Sandbox;
 use crate::settings::{Isolation, Origin};
 
@@ -95,6 +97,7 @@ pub(super) struct Basis {
     /// The project's, whose first snapshot is the start.
     pub(super) tree: Arc<WorkTree>,
     pub(super) hosts: Arc<Hosts>,
+    pub(super) budget: Arc<Budget>,
     /// Who works in clones.
     pub(super) cloned: BTreeSet<Slug>,
 }
@@ -689,8 +692,10 @@ impl Clones {
         let options = match basis.order_for(&host, agent, &place, (&project, clone)) {
             Ok(options) if options.mailbox.is_none() => {
                 // An engine that needs no program: nobody works there any more.
-                let order = Order { engine: EngineKind::Rehearsal.name().to_owned(), script: None, ..options.order };
-                remote::Options { mirror, order, ..options }
+                let engine = EngineKind::Rehearsal.name().to_owned();
+                let (secrets, setup) = Default::default();
+                let order = Order { engine, script: None, secrets, setup, ..options.order };
+                remote::Options { mirror, order, budget: Arc::new(|| None), ..options }
             }
             // The order of a batch host was withdrawn.
             Ok(_) => return,
@@ -1090,6 +1095,7 @@ impl Basis {
         let name = project.work_dir.file_name().and_then(|name| name.to_str()).unwrap_or("project");
         let common = blake3::hash(self.project.repository.common_dir().as_os_str().as_encoded_bytes());
         let settings = &self.project.settings;
+        let configured = settings.hosts.get(host);
         let order = Order {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -1109,9 +1115,12 @@ impl Basis {
             sandbox: settings.sandbox.level,
             requires_sandbox: settings.sandbox.require,
             script: self.script.as_ref().map(|script| script.text.clone()),
-            lease: settings.hosts.get(host).map_or(0, |host| host.lease.as_secs()),
+            lease: configured.map_or(0, |host| host.lease.as_secs()),
+            budget: None,
+            secrets: configured.map(|host| host.secrets.clone()).unwrap_or_default(),
+            setup: configured.map(|host| host.setup.clone()).unwrap_or_default(),
         };
-        let is_batch = settings.hosts.get(host).is_some_and(|host| host.is_batch);
+        let is_batch = configured.is_some_and(|host| host.is_batch);
         let mailbox = is_batch.then(|| {
             let store = &self.project.repository;
             RemoteMailbox::of(&self.env, store, order.id.clone(), place)
@@ -1120,7 +1129,9 @@ impl Basis {
         let root = project.folder.root.display().to_string();
         let references = ["sent", "work"].map(|kind| format!("{REFS}{}_{kind}/{agent}", self.run));
         let mirror = CloneMirror::of(&self.project.repository, clone, references, place.join(CARRIED));
-        Ok(remote::Options { launch, order, root, mirror, mailbox })
+        let (budgets, name) = (Arc::clone(&self.budget), agent.clone());
+        let budget = Arc::new(move || budgets.lease(&name));
+        Ok(remote::Options { launch, order, root, mirror, mailbox, budget })
     }
 
     fn tree_of(&self, agent: &Slug, place: &Path, repository: &Repository) -> Result<Arc<WorkTree>, String> {

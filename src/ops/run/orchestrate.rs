@@ -282,6 +282,7 @@ async fn with_engine(
     };
     let requests = setup::requests(env, project, order, head, past, lockouts, cancel.clone());
     let hooks = hooks::of_run(env, project, run, pool.sandbox());
+    let budget = Arc::new(budget(env, project, run, &past.events));
     let clones = (!cloned.is_empty()).then(|| {
         let attached = attachments::absolute(project, &order.attachments).iter().map(PathBuf::from).collect();
         Clones::new(Basis {
@@ -298,6 +299,7 @@ async fn with_engine(
             cancel: cancel.clone(),
             tree: Arc::clone(&tree),
             hosts: Hosts::new(env, &project.settings),
+            budget: Arc::clone(&budget),
             cloned,
         })
     });
@@ -327,7 +329,7 @@ async fn with_engine(
         cancel,
         limits: setup::limits(&project.settings.sessions),
         quota: Arc::new(QuotaPolicy::new(order.flags.contains_key(WAIT))),
-        budget: Arc::new(budget(env, project, run, &past.events)),
+        budget,
         retries: project.settings.sessions.retry,
         tree: Some(tree),
         places: clones.clone().map(|clones| clones as Arc<dyn Places>),

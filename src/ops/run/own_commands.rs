@@ -57,6 +57,7 @@ pub(super) async fn check(
         arguments: arguments.get(1..).unwrap_or_default(),
         directory: root,
         variables,
+        more: &[],
         sandbox,
         squad: env.program.as_deref(),
         local: &local,

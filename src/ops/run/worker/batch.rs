@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::grant::Grant;
 use super::site::{self, Changes, Site};
 use super::{LOCK, ORDER, folder_of, hello, make_private};
 use crate::engine::remote::frames::{
@@ -56,6 +57,8 @@ struct Outbox {
     lines: Vec<u8>,
     /// The number of facts.
     count: u64,
+    /// What nobody is told.
+    secrets: Arc<Grant>,
 }
 
 /// Why an order is no more at work here.
@@ -120,6 +123,7 @@ pub(super) fn carry_out(env: &Env, directory: &Path, reference: &str, remote: Op
         posted: None,
         lines: Vec::new(),
         count: 0,
+        secrets: Arc::default(),
     };
     let _ = fs::write(folder.join(TURNS), batch.turns.to_string());
     let outcome = runtime(env)?.block_on(work(env, &folder, batch, store, outbox));
@@ -184,6 +188,7 @@ async fn agent(
 ) -> Result<(Fact, Option<Vec<u8>>), Stopped> {
     let BatchOrder { order, root, opening, send, may_act, turns: _ } = batch;
     let site = Arc::new(Site::prepare(env, folder, &order, store).await?);
+    outbox.secrets = Arc::clone(&site.grant);
     let (to, base) = (site.root.display().to_string(), order.base.clone());
     let set = Arc::clone(&site);
     aside(env.threads, move || set.set_base(&base)).await??;
@@ -215,6 +220,9 @@ async fn agent(
     let text = here(Value::String(send.text)).as_str().unwrap_or_default().to_owned();
     let mut session = site.engine.open(opening).await.map_err(|error| error.with_hint())?;
     session.send(&text, &attachments).await.map_err(|error| error.with_hint())?;
+    if let Some(prepared) = site.prepared() {
+        outbox.fact(prepared)?;
+    }
     let (mut next, mut beat) = (Instant::now() + EVERY, Instant::now() + HEARTBEAT);
     let mut unposted = outbox.count;
     let last = loop {
@@ -316,7 +324,9 @@ impl Outbox {
     }
 
     fn line(&mut self, method: &str, params: &Value) {
-        self.lines.extend(json!({ "method": method, "params": params }).to_string().into_bytes());
+        let mut line = json!({ "method": method, "params": params });
+        self.secrets.hide(&mut line);
+        self.lines.extend(line.to_string().into_bytes());
         self.lines.push(b'\n');
     }
 

@@ -8,6 +8,7 @@
 //! the one that works does not. The next launch finds that one by the order's id, or takes up what it left.
 
 mod batch;
+mod grant;
 mod outbox;
 mod serve;
 mod session;

@@ -1,9 +1,10 @@
 //! What the client is told: facts are kept in a file before they are sent, and sent again after a break.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -11,18 +12,25 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::grant::Grant;
 use crate::engine::Fact;
 use crate::engine::connection::{CallError, Connection};
-use crate::engine::remote::frames::{NumberedFact, method};
+use crate::engine::remote::frames::{BudgetLease, NumberedFact, method};
+use crate::pool::Spent;
 
 /// How long the client may take to answer: a person may be asked.
 const PATIENCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How often to look whether anything is left to be used.
+const LOOK: Duration = Duration::from_millis(200);
 /// A closed connection is noticed here a moment before the client comes again.
 const SETTLING: Duration = Duration::from_millis(20);
 
 pub(super) struct Outbox {
     kept: Mutex<Kept>,
     connection: watch::Sender<Option<Arc<Connection>>>,
+    purse: Mutex<Purse>,
+    /// What nobody is told.
+    secrets: OnceLock<Arc<Grant>>,
 }
 
 struct Kept {
@@ -30,20 +38,106 @@ struct Kept {
     last: u64,
 }
 
+/// What may be used while nobody is there to ask, and what was used since the client last said so.
+struct Purse {
+    lease: Option<BudgetLease>,
+    since: Instant,
+    /// By the number of the fact that told it.
+    used: BTreeMap<u64, Spent>,
+}
+
+impl Purse {
+    fn renew(&mut self, lease: Option<BudgetLease>, after: u64) {
+        (self.lease, self.since) = (lease, Instant::now());
+        self.used.retain(|number, _| *number > after);
+    }
+
+    /// What a fact tells that was used.
+    fn spent(fact: &Fact) -> Option<Spent> {
+        let mut spent = Spent::default();
+        match fact {
+            Fact::Usage(usage) => spent.add(usage),
+            Fact::ToolStarted { .. } => spent.tool_calls = 1,
+            _ => return None,
+        }
+        Some(spent)
+    }
+
+    fn is_empty(&self) -> bool {
+        let mut used = Spent { time: self.since.elapsed(), ..Spent::default() };
+        self.used.values().for_each(|spent| used.add_all(spent));
+        self.lease.as_ref().is_some_and(|lease| lease.is_used_up(&used))
+    }
+}
+
 impl Outbox {
     pub(super) fn open(path: &Path) -> std::io::Result<Self> {
         let file = File::options().read(true).append(true).create(true).open(path)?;
         let last = lines(&file)?.filter_map(|fact| fact["number"].as_u64()).max().unwrap_or(0);
-        Ok(Self { kept: Mutex::new(Kept { file, last }), connection: watch::Sender::new(None) })
+        let purse = Purse { lease: None, since: Instant::now(), used: BTreeMap::new() };
+        Ok(Self {
+            kept: Mutex::new(Kept { file, last }),
+            connection: watch::Sender::new(None),
+            purse: Mutex::new(purse),
+            secrets: OnceLock::new(),
+        })
+    }
+
+    /// Says what may be used from now on without the client, which has counted what the facts up to this number tell.
+    pub(super) fn renew(&self, lease: Option<BudgetLease>, after: u64) -> std::io::Result<()> {
+        let kept = self.kept.lock();
+        let mut purse = self.purse.lock();
+        if purse.used.is_empty() && lease.is_some() {
+            // Of a process that was killed, too.
+            let told = lines(&kept.file)?.filter_map(|line| serde_json::from_value(line).ok());
+            let spent = told.filter_map(|NumberedFact { number, fact, .. }| Some((number, Purse::spent(&fact)?)));
+            purse.used.extend(spent);
+        }
+        purse.renew(lease, after);
+        Ok(())
+    }
+
+    /// Returns when nobody is there to ask and nothing may be used any more.
+    pub(super) async fn is_used_up(&self) {
+        let mut connection = self.connection.subscribe();
+        loop {
+            let _ = connection.wait_for(Option::is_none).await;
+            let used_up = async {
+                while !self.purse.lock().is_empty() {
+                    sleep(LOOK).await;
+                }
+            };
+            tokio::select! {
+                () = used_up => return,
+                _ = connection.wait_for(Option::is_some) => {}
+            }
+        }
+    }
+
+    /// From here on, the values of these variables are in nothing that is told.
+    pub(super) fn hide(&self, secrets: &Arc<Grant>) {
+        // They come with the order, which stays the same.
+        let _ = self.secrets.set(Arc::clone(secrets));
     }
 
     pub(super) fn tell(&self, session: u64, fact: Fact) {
+        let secrets = self.secrets.get().filter(|secrets| !secrets.is_empty());
+        let fact = match fact {
+            // A value may be in several pieces.
+            Fact::MessageDelta(_) if secrets.is_some() => Fact::Alive,
+            fact => fact,
+        };
         let is_passing = matches!(fact, Fact::Alive | Fact::MessageDelta(_));
         let mut kept = self.kept.lock();
         let number = if is_passing { 0 } else { kept.last + 1 };
-        let fact = serde_json::to_value(NumberedFact { number, session, fact }).unwrap_or_default();
+        let spent = Purse::spent(&fact);
+        let mut fact = serde_json::to_value(NumberedFact { number, session, fact }).unwrap_or_default();
+        if let Some(secrets) = secrets {
+            secrets.hide(&mut fact);
+        }
         if !is_passing {
             kept.last = number;
+            self.purse.lock().used.extend(spent.map(|spent| (number, spent)));
             let line = format!("{fact}\n");
             // A full disk must not stop the work, as long as the client hears of it.
             let written = kept.file.write_all(line.as_bytes()).and_then(|()| kept.file.sync_data());

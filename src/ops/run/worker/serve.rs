@@ -27,7 +27,7 @@ use super::site::{self, Site};
 use super::{ENDPOINT, LOCK, ORDER, folder_of};
 use crate::engine::connection::{Connection, Incoming, Responder};
 use crate::engine::dialect::Dialect;
-use crate::engine::remote::frames::{Begun, Objects, OfSession, Opened, Order, PROTOCOL, Taken, method};
+use crate::engine::remote::frames::{Alive, Begun, Objects, OfSession, Opened, Order, PROTOCOL, Taken, method};
 use crate::engine::{Adapter, AdapterSession, EngineError, Opening, spawn};
 use crate::env::{Env, lock};
 use crate::error::Failure;
@@ -188,6 +188,7 @@ impl Client {
         // In this order: another worker may bring the base meanwhile, and a bundle without it would be empty.
         let has = store.bases().map_err(|error| error.to_string())?;
         let lacks = !store.has_commit(&order.base);
+        worker.outbox.renew(order.budget.clone(), order.after).map_err(|error| error.to_string())?;
         local_file::replace(&worker.folder.join(ORDER), &order).map_err(|error| error.to_string())?;
         *worker.order.lock() = Some(order);
         let open = &worker.sessions.lock().open;
@@ -232,6 +233,7 @@ impl Client {
                 let (env, given) = (worker.env.clone(), order.clone());
                 let store = aside(worker.env.threads, move || site::store(&env, &given)).await??;
                 let site = Site::prepare(&worker.env, &worker.folder, &order, store).await?;
+                worker.outbox.hide(&site.grant);
                 Arc::clone(place.insert(Arc::new(site)))
             }
         };
@@ -265,6 +267,9 @@ impl Client {
             reports_tools: session.reports_tools(),
             sandbox: session.sandbox(),
         };
+        if let Some(prepared) = site.prepared() {
+            worker.outbox.tell(number, prepared);
+        }
         let (commands, received) = mpsc::unbounded_channel();
         let working = Arc::new(AtomicU64::new(0));
         let task = Task {
@@ -323,7 +328,13 @@ impl Incoming for Receiver {
     fn requested(&self, responder: Responder, name: &str, params: Value) {
         let connection = responder.connection();
         match name {
-            method::ALIVE => responder.answer(Value::Null),
+            method::ALIVE => {
+                // An older client says nothing with it.
+                if let Ok(Alive { after: after @ 1.., budget }) = serde_json::from_value(params) {
+                    let _ = self.0.worker.outbox.renew(budget, after);
+                }
+                responder.answer(Value::Null);
+            }
             method::ORDER => {
                 self.aside((responder, params), async |client: Arc<Client>, order| client.order(order).await);
             }

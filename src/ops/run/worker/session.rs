@@ -15,6 +15,9 @@ use crate::engine::{AdapterSession, EngineError, Fact, Session, ToolCall, ToolRe
 use crate::ops::ledger::journal::aside;
 use crate::tools::Tool;
 
+/// Why a turn ends that goes on without a client.
+const USED_UP: &str = "what it might use of the budgets while the connection was broken is used up";
+
 /// What the client asks of a session.
 pub(super) struct Command {
     pub(super) method: String,
@@ -46,14 +49,17 @@ pub(super) struct Task {
 impl Task {
     /// Works until it is closed. Dropping the commands' sender closes it, too.
     pub(super) async fn run(mut self) {
-        let (mut is_lost, mut turns) = (false, 0);
+        let (mut is_lost, mut is_stopped, mut turns) = (false, false, 0);
+        let outbox = Arc::clone(&self.outbox);
         loop {
+            let is_working = self.working.load(Ordering::Relaxed) > 0;
             let fact = tokio::select! {
                 biased;
                 command = self.commands.recv() => match command {
                     Some(Command { method, responder, .. }) if method == method::CLOSE => {
-                        let left = self.session.close().await;
-                        return responder.answer(json!(left));
+                        let mut left = json!(self.session.close().await);
+                        self.site.grant.hide(&mut left);
+                        return responder.answer(left);
                     }
                     Some(command) => {
                         self.perform(command, &mut turns).await;
@@ -66,7 +72,17 @@ impl Task {
                     }
                 },
                 fact = self.session.next(), if !is_lost => fact,
+                () = outbox.is_used_up(), if is_working && !is_stopped => {
+                    is_stopped = true;
+                    self.session.abort().await;
+                    continue;
+                }
             };
+            let fact = match is_stopped && fact.is_last() {
+                true => Fact::Failed(USED_UP.to_owned()),
+                false => fact,
+            };
+            is_stopped &= !fact.is_last();
             is_lost = matches!(fact, Fact::Lost(_));
             self.pass_on(fact).await;
         }
@@ -119,8 +135,9 @@ impl Task {
                     return answer(json!(ToolResult { ok: false, text }));
                 }
                 let id = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+                let mut ask = serde_json::to_value(Ask { id, session: number, asked }).unwrap_or_default();
+                self.site.grant.hide(&mut ask);
                 spawn(async move {
-                    let ask = serde_json::to_value(Ask { id, session: number, asked }).unwrap_or_default();
                     if let Some(given) = outbox.ask(method::ASK, &ask).await {
                         answer(given);
                     }

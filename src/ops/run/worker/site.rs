@@ -3,26 +3,29 @@
 //! ```text
 //! workers/stores/REPOSITORY   what clients sent of a repository, shared by its clones
 //! workers/orders/ID           git/, work/NAME/   the clone
-//!                             order.json, facts.ndjson, turns, lock, endpoint.json
+//!                             order.json, facts.ndjson, turns, ready, lock, endpoint.json
 //! ```
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tempfile::NamedTempFile;
 
+use super::grant::Grant;
 use crate::engine::rehearsal::Script;
 use crate::engine::remote::frames::{Attached, Order};
-use crate::engine::{Adapter, Engine};
+use crate::engine::{Adapter, Engine, Fact};
 use crate::env::{Env, lock, real};
 use crate::git::{Repository, WorkTreeSnapshot, clone_folders};
-use crate::model::{Attachment, RunId, SkippedFile, Slug};
+use crate::model::{Attachment, EventKind, RunId, SkippedFile, Slug};
 use crate::ops::ledger::journal::{aside, writer};
-use crate::ops::run::clone_setup::Own;
+use crate::ops::run::clone_setup::{self, Own};
 use crate::ops::run::hosts::{TURNS, count_turn, turns};
 use crate::ops::run::snapshots;
 use crate::ops::team::workspace::git_environment;
@@ -31,6 +34,8 @@ use crate::ops::{Project, Workspace};
 use crate::policy::Redactor;
 use crate::store::TeamFolder;
 
+/// The file that says that the clone is set up.
+const READY: &str = "ready";
 /// The folder for attached files.
 const ATTACHED: &str = "attached";
 
@@ -45,6 +50,9 @@ pub(super) struct Site {
     /// Of its snapshots.
     name: String,
     redactor: Redactor,
+    pub(super) grant: Arc<Grant>,
+    /// What is to be told of the set-up.
+    prepared: Mutex<Option<Fact>>,
     state: Mutex<State>,
     _own: Own,
 }
@@ -108,6 +116,7 @@ impl Site {
     pub(super) async fn prepare(env: &Env, folder: &Path, order: &Order, store: Repository) -> Result<Self, String> {
         let run = RunId::parse(&order.run).ok_or("its run has no valid id")?;
         let agent = Slug::fold(&order.agent).ok_or("its agent has no valid name")?;
+        let grant = Arc::new(Grant::of(env, order)?);
         let (own, at, given) = (env.clone(), folder.to_owned(), order.clone());
         let cloned = aside(env.threads, move || clone(&own, &at, &given, &store)).await??;
         let (repository, mut project, source) = cloned;
@@ -121,9 +130,28 @@ impl Site {
         let script = order.script.as_deref().map(Script::parse).transpose()?;
         let script = script.map(|script| script.after(BTreeMap::from([(agent.clone(), turns)])));
         let mut bound = env.clone();
+        grant.withhold(&mut bound.variables);
         let own = Own::new(env, &run, &agent);
         bound.variables.extend(own.variables.iter().cloned());
+        let prepared: Mutex<Option<EventKind>> = Mutex::default();
+        let ready = folder.join(READY);
+        if !order.setup.is_empty() && !ready.exists() {
+            let tell = |kind| drop(prepared.lock().replace(kind));
+            let place = (&*project.folder.root, bounds.sandbox.as_ref());
+            let (names, never) = (grant.names(), std::future::pending());
+            let command = ("setup", &*order.setup, &*names);
+            let whose = (&agent, place, &repository);
+            let ended = clone_setup::set_up((&bound, &project, &run), whose, &own, command, &tell, never).await;
+            if let Err(why) = ended {
+                let mut why = Value::String(with_last_line(&why, prepared.into_inner().as_ref()));
+                grant.hide(&mut why);
+                return Err(format!("its clone is not ready: {}", why.as_str().unwrap_or_default()));
+            }
+            fs::write(&ready, "").map_err(text)?;
+        }
+        let prepared = Mutex::new(prepared.into_inner().and_then(as_fact));
         let startable = engines::startable(&bound, &project, &run, &order.engine, script, bounds.sandbox.as_ref());
+        let startable = startable.with_variables(grant.names());
         let engine = startable.start().await.map_err(|error| error.with_hint())?;
         let name = format!("{}.{agent}", order.run);
         let count = repository.last_snapshot(&name).map_err(text)?;
@@ -134,7 +162,10 @@ impl Site {
         };
         let state = State { base, count, last: None, sent, left_out: Vec::new() };
         Ok(Self {
-            redactor: secrets::redactor(env, &project.folder.root),
+            // Their names may not tell what they are.
+            redactor: secrets::redactor_with(env, &project.folder.root, grant.values().map(|value| ("SECRET", value))),
+            grant: Arc::clone(&grant),
+            prepared,
             root: project.folder.root.clone(),
             env: env.clone(),
             folder: folder.to_owned(),
@@ -145,6 +176,11 @@ impl Site {
             state: Mutex::new(state),
             _own: own,
         })
+    }
+
+    /// What is to be told of the set-up, once.
+    pub(super) fn prepared(&self) -> Option<Fact> {
+        self.prepared.lock().take()
     }
 
     /// Sets the clone to another commit, unless it is there.
@@ -223,6 +259,28 @@ impl Site {
 
     pub(super) async fn stop(self) {
         self.engine.stop().await;
+    }
+}
+
+/// How the set-up ended.
+fn as_fact(kind: EventKind) -> Option<Fact> {
+    match kind {
+        EventKind::ClonePrepared { command, exit_code, reason, seconds, output, .. } => {
+            Some(Fact::Prepared { command, exit_code, reason, seconds, output })
+        }
+        _ => None,
+    }
+}
+
+/// Why the set-up failed, with the last that it said.
+fn with_last_line(why: &str, ended: Option<&EventKind>) -> String {
+    let output = match ended {
+        Some(EventKind::ClonePrepared { output, .. }) => output.trim_end(),
+        _ => "",
+    };
+    match output.lines().next_back() {
+        Some(line) => format!("{why}: {line}"),
+        None => why.to_owned(),
     }
 }
 
