@@ -1,7 +1,10 @@
 use std::time::Duration;
 
+use clap::Subcommand;
+
 use super::{Context, Ended};
-use crate::model::plural;
+use crate::model::{megabytes, plural};
+use crate::ops::run::host_install::Installed;
 use crate::ops::run::host_reports::{HostReport, Known};
 use crate::settings::parse_duration;
 use crate::view::{LineStyle, Mark, Text};
@@ -13,9 +16,12 @@ use crate::view::{LineStyle, Mark, Text};
 /// when one of them cannot be reached.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  squad hosts\n  squad hosts build1 gpu --check\n  squad hosts --check --json | jq -r '.hosts[] | select(.reachable).name'"
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  squad hosts\n  squad hosts build1 gpu --check\n  squad hosts --check --json | jq -r '.hosts[] | select(.reachable).name'\n  squad hosts install build1"
 )]
 pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Only the hosts with these names or labels
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -27,13 +33,45 @@ pub(super) struct Args {
     timeout: Duration,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    /// Copy this squad to a host, over its own launcher
+    ///
+    /// The launcher has to end in `squad worker`: in the place of these two words it starts `sh` there, which gets the program
+    /// on its standard input. The host's platform has to be this one. The new file takes the old one's place, or goes to
+    /// `~/.local/bin` where there is none, once it has told its version there.
+    Install {
+        /// The host's name
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// How long that may take
+        #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+        timeout: Duration,
+    },
+}
+
 impl Args {
     pub(super) fn is_long(&self) -> bool {
-        self.check
+        self.check || self.command.is_some()
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let known = Known::read(context.env, &context.directory);
+        if let Some(Command::Install { name, timeout }) = self.command {
+            let Installed { path, bytes, before } = known.install(context.env, &name, timeout)?;
+            let version = env!("CARGO_PKG_VERSION");
+            let is_other = !before.is_empty() && before != format!("squad {version}");
+            let instead = if is_other { format!(", in the place of {before}") } else { String::new() };
+            if context.ui.json() {
+                let value = serde_json::json!({ "host": name, "path": path, "bytes": bytes, "version": version, "before": before });
+                context.ui.value(&value);
+            } else {
+                let size = megabytes(bytes);
+                context.ui.data(&format!("{name}: squad {version} is in {path} ({size}){instead}"));
+                context.ui.hint(&format!("`squad hosts {name} --check` tries it"));
+            }
+            return Ok(0);
+        }
         let mut reports = known.list(&self.names)?;
         if self.check {
             reports = known.check(context.env, reports, self.timeout)?;

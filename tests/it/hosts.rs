@@ -52,6 +52,90 @@ fn hosts_are_listed_with_what_they_are_for() {
     assert_eq!(names(&[]).len(), 3);
 }
 
+/// What is there before × what the launcher and the host are: the program is there and runs, or it is said why not, and what
+/// was there stays.
+#[cfg(unix)]
+#[test]
+fn squad_is_installed_over_the_hosts_own_launcher() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    let repo = TestRepo::with_small_team();
+    let home = repo.home().display().to_string();
+    let own = repo.home().join("squad");
+    // Without what debuggers want, it is a tenth of that.
+    let stripped = Command::new("strip").arg("-o").arg(&own).arg(env!("CARGO_BIN_EXE_squad")).status();
+    if !stripped.is_ok_and(|status| status.success()) {
+        std::fs::copy(env!("CARGO_BIN_EXE_squad"), &own).expect("a copy");
+    }
+    let program = |path: String, text: &str| {
+        repo.write(&format!("../home/{path}"), &format!("#!/bin/sh\n{text}\n"));
+        let path = repo.home().join(path);
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("a mode");
+    };
+    program("mips/uname".to_owned(), "echo Plan9 mips");
+    program("odd/base64".to_owned(), "cat >/dev/null; printf '#!/bin/sh\\necho squad 99.0\\n'");
+    let mut configuration = "[hosts.night]\nmode = \"batch\"\n".to_owned();
+    let hosts = ["new", "old", "mips", "odd", "none", "other"];
+    for host in hosts {
+        let path = format!("{home}/{host}");
+        program(
+            format!("{host}/launch.sh"),
+            &format!(
+                "echo Welcome to {host}.; HOME={path} PATH={path}:{path}/.local/bin:/usr/bin:/bin; export HOME PATH; exec \"$@\""
+            ),
+        );
+        let words = match host {
+            "none" => "[\"sh\", \"-c\", \"echo no shell here >&2; exit 126\", \"squad\", \"worker\"]".to_owned(),
+            "other" => format!("[\"{path}/launch.sh\", \"squad\", \"worker\", \"--quiet\"]"),
+            _ => format!("[\"{path}/launch.sh\", \"squad\", \"worker\"]"),
+        };
+        configuration.push_str(&format!("[hosts.{host}]\nlaunch = {words}\n"));
+    }
+    repo.write(OWN, &configuration);
+    for host in ["old", "mips", "odd"] {
+        program(format!("{host}/.local/bin/squad"), "echo squad 0.0.1");
+    }
+    let run = |arguments: &[&str]| {
+        let done =
+            repo.command(own.to_str().expect("UTF-8"), &repo.root()).args(arguments).output().expect("squad runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&done.stdout), text(&done.stderr), done.status.code())
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    for (host, expected) in [
+        ("new", Ok("")),
+        ("old", Ok(", in the place of squad 0.0.1")),
+        ("new", Ok("")),
+        ("mips", Err((1, "it is `Plan9 mips`, and this program is for"))),
+        ("odd", Err((1, "the program does not run there: squad 99.0"))),
+        ("none", Err((1, "no shell here"))),
+        ("other", Err((2, "does not end in `squad worker`"))),
+        ("night", Err((2, "nobody can talk to a job"))),
+        ("nowhere", Err((2, "no host has the name or label `nowhere`"))),
+    ] {
+        let (out, err, code) = run(&["hosts", "install", host]);
+        let told = format!("{host}: {out}{err}");
+        match expected {
+            Ok(instead) => {
+                let place = format!("{host}: squad {version} is in {home}/{host}/.local/bin/squad (");
+                assert!(
+                    code == Some(0) && out.starts_with(&place) && out.trim_end().ends_with(&format!("){instead}")),
+                    "{told}"
+                );
+                let (out, err, code) = run(&["hosts", host, "--check"]);
+                assert!(code == Some(0) && out.contains(&format!("squad {version}")), "{out}{err}");
+            }
+            Err((expected, why)) => assert!(code == Some(expected) && err.contains(why), "{told}"),
+        }
+        let bin = repo.home().join(host).join(".local/bin");
+        let left = std::fs::read_dir(bin).map_or(0, |entries| entries.count());
+        assert!(left <= 1, "{told}: nothing else is left there");
+    }
+    assert_eq!(repo.read("../home/mips/.local/bin/squad"), "#!/bin/sh\necho squad 0.0.1\n");
+    assert_eq!(repo.read("../home/odd/.local/bin/squad"), "#!/bin/sh\necho squad 0.0.1\n");
+}
+
 /// Launchers that do their work, and that do not.
 #[cfg(unix)]
 #[test]

@@ -10,6 +10,7 @@ use crate::engine::remote;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{list, printable, seconds};
+use crate::ops::run::host_install::{self, Installed};
 use crate::ops::run::hosts::{self, launch};
 use crate::ops::{Project, own_settings, runtime};
 use crate::settings::{HostSettings, Layer, Settings};
@@ -112,6 +113,14 @@ impl Known {
         }
         let hosts = self.settings.hosts.iter().filter(|(name, _)| names.is_empty() || wanted.contains(&name.as_str()));
         Ok(hosts.map(|(name, host)| HostReport::of(name, host)).collect())
+    }
+
+    /// Copies this program to the host of a name.
+    pub(crate) fn install(&self, env: &Env, name: &str, limit: Duration) -> Result<Installed, Failure> {
+        if !self.settings.hosts.contains_key(name) {
+            return Err(unknown(name, &self.settings));
+        }
+        host_install::install(env, &self.directory, &self.settings, name, limit)
     }
 
     /// Tries each of these, all at the same time. `limit`: how long a worker may take to say its first word.

@@ -22,6 +22,7 @@ pub(crate) mod hand_off;
 pub(crate) mod homes;
 mod hooks;
 pub(crate) mod host;
+pub(crate) mod host_install;
 pub(crate) mod host_reports;
 mod hosts;
 pub(crate) mod lease;
