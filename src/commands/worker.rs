@@ -1,7 +1,8 @@
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{megabytes, plural};
-use crate::ops::run::worker;
+use crate::model::{megabytes, plural, printable};
+use crate::ops::run::worker::{self, Recovered};
+use crate::ui::Ui;
 
 /// Carry out a work order of a squad on another machine
 ///
@@ -14,23 +15,28 @@ pub(super) struct Args {
     /// List the orders on this machine
     #[arg(long, conflicts_with = "gc")]
     list: bool,
+    /// Put the work of ended orders, or of order ID, that no squad has taken in bundles, and say how to fetch it
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with_all = ["list", "gc"])]
+    recover: Option<Option<String>>,
     /// Remove the clones of ended orders
     #[arg(long)]
     gc: bool,
     /// Carry out the order on this ref of a remote, and leave its result there: for jobs that nobody talks to
-    #[arg(long, value_name = "REF", conflicts_with_all = ["list", "gc"])]
+    #[arg(long, value_name = "REF", conflicts_with_all = ["list", "gc", "recover"])]
     order: Option<String>,
     /// The remote with the order [default: the one that `squad sync` uses]
     #[arg(long, value_name = "REMOTE", requires = "order")]
     remote: Option<String>,
     /// Carry out the order ID; squad starts this itself
-    #[arg(long, value_name = "ID", hide = true, conflicts_with_all = ["list", "gc", "order"])]
+    #[arg(long, value_name = "ID", hide = true, conflicts_with_all = ["list", "gc", "recover", "order"])]
     serve: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   squad worker --list    Show which orders are, or were, at work on this machine
+  squad worker --recover
+                         Save the work of ended orders whose squad is gone
   squad worker --gc      Remove what ended orders left
   squad worker --order refs/squad/orders/ID
                          In a job's clone of the repository: carry out the order of `mode = \"batch\"`";
@@ -52,6 +58,15 @@ impl Args {
                     ui.data(&format!("{}  {state}  {}", order.id, order.directory));
                 }
             }
+        } else if let Some(id) = self.recover {
+            let found = worker::recover(env, id.as_deref())?;
+            let is_whole = found.iter().all(|it| it.problem.is_none());
+            if ui.json() {
+                ui.value(&serde_json::json!({ "recovered": found }));
+            } else {
+                show(ui, &found);
+            }
+            return Ok(u8::from(!is_whole));
         } else if self.gc {
             let (count, bytes) = worker::clear(env, true);
             ui.data(&format!("removed {} ({})", plural(count, "order"), megabytes(bytes)));
@@ -62,5 +77,27 @@ impl Args {
             worker::relay(env, ui.input_opener(), ui.take_output())?;
         }
         Ok(0)
+    }
+}
+
+fn show(ui: &mut Ui, found: &[Recovered]) {
+    for Recovered { id, run, file, reference, bytes, problem, .. } in found {
+        match (file, reference, problem) {
+            (Some(file), Some(reference), _) => {
+                let file = file.display();
+                ui.data(&format!("{id}  {file} ({})", megabytes(*bytes)));
+                ui.hint(&format!(
+                    "in the project: `squad orchestrate --resume {run}` takes it, if the run began there"
+                ));
+                ui.hint(&format!(
+                    "or copy the file there, and `git fetch ./work.bundle {reference}:refs/squad/recovered/{id}`"
+                ));
+            }
+            (_, _, Some(why)) => ui.warning(&format!("{id}: {}", printable(why))),
+            _ => {}
+        }
+    }
+    if found.iter().all(|it| it.file.is_none() && it.problem.is_none()) {
+        ui.notice("No ended order has work that its squad has not taken.");
     }
 }

@@ -111,7 +111,8 @@ impl Timer {
                 let waited = now - since;
                 self.waiting = None;
                 self.begun += waited;
-                self.last_sign += waited;
+                // One that came during the wait is not in the future.
+                self.last_sign = (self.last_sign + waited).min(now);
                 // A call that began during the wait is extended by its part of it only.
                 self.calls.values_mut().for_each(|(_, begun)| *begun = (*begun + waited).min(now));
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toml::Value;
 
-use super::keys::{arguments, duration, integer, texts};
+use super::keys::{arguments, duration, integer, texts, variables};
 
 /// How long an agent's host may be out of reach, unless the configuration says more or less. A laptop may sleep, or change
 /// its network.
@@ -41,18 +41,6 @@ pub(crate) struct WorkerSettings {
     pub(crate) secrets: Vec<String>,
     /// The command lines that orders may have run to make a clone ready.
     pub(crate) setup: Vec<String>,
-}
-
-/// The names of variables.
-pub(super) fn variables(value: &Value) -> Result<Vec<String>, String> {
-    let names = texts(value)?;
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let is_name =
-        |name: &String| !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_letter);
-    match names.iter().find(|name| !is_name(name)) {
-        Some(other) => Err(format!("must be names of variables, and `{other}` is none")),
-        None => Ok(names),
-    }
 }
 
 impl Default for HostSettings {

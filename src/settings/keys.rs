@@ -211,7 +211,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     guarded_key("hosts.*", host),
-    guarded_key("worker.secrets", |s, _, v| put(&mut s.worker.secrets, super::hosts::variables(v))),
+    guarded_key("worker.secrets", |s, _, v| put(&mut s.worker.secrets, variables(v))),
     guarded_key("worker.setup", |s, _, v| put(&mut s.worker.setup, texts(v))),
     guarded_key("hooks.*", |s, name, v| {
         let (hook, field) = name.split_once('.').ok_or("must be a table with `on` and `run`")?;
@@ -365,6 +365,18 @@ pub(super) fn text(value: &Value) -> Result<String, String> {
 
 pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     value.as_array().ok_or_else(|| needs("a list of strings", value))?.iter().map(text).collect()
+}
+
+/// The names of variables.
+pub(super) fn variables(value: &Value) -> Result<Vec<String>, String> {
+    let names = texts(value)?;
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_name =
+        |name: &String| !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_letter);
+    match names.iter().find(|name| !is_name(name)) {
+        Some(other) => Err(format!("must be names of variables, and `{other}` is none")),
+        None => Ok(names),
+    }
 }
 
 /// What may be spent of something that is counted.

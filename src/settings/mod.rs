@@ -959,7 +959,7 @@ mod tests {
                 "3: config-bad-value: `hosts.a.slots` must be from 1 to 1000, not 0",
             ),
             ("[hosts.a]\nlaunch = [\"x\"]\nretry = 3\n", "3: config-bad-value: `hosts.a.retry` must be \"ask\" or"),
-            ("[hosts.a]\nlaunch = [\"x\"]\nlease = \"8d\"\n", "3: config-bad-value: `hosts.a.lease` must be from"),
+            ("[hosts.a]\nlaunch = [\"x\"]\nlease = \"169h\"\n", "3: config-bad-value: `hosts.a.lease` must be from"),
             ("[hosts.a]\nlaunch = [\"x\"]\nlease = 5\n", "3: config-bad-value: `hosts.a.lease` needs a duration"),
             (
                 "[hosts.a]\nlaunch = [\"x\"]\nsecrets = [\"A\", \"B C\"]\n",

@@ -301,7 +301,7 @@ steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5" },
 fn nothing_is_spent_beyond_a_lease() {
     let call = "{ usage = { output_tokens = 100 } }, { wait = \"200ms\" }, ";
     let script = format!(
-        "[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"Begun.\" }}, {}{{ say = \"Done.\" }}]\n",
+        "[[turn]]\nagent = \"ada\"\nsteps = [{{ write = \"a.txt\", text = \"x\" }}, {{ say = \"Begun.\" }}, {}{{ say = \"Done.\" }}]\n",
         call.repeat(16)
     );
     for (budget, apart) in [("[budget]\ntokens = 1000\n", 500), ("", 1600)] {
@@ -385,6 +385,76 @@ fn a_host_gives_what_its_own_configuration_allows() {
             }
         }
     }
+}
+
+/// Runs squad on a host.
+fn there(repo: &TestRepo, host: &str, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(arguments).env("HOME", away(repo, host)).env_remove("XDG_STATE_HOME").stdin(Stdio::null());
+    let done = command.output().expect("squad runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&done.stdout), text(&done.stderr), done.status.code())
+}
+
+/// How the work on a host ended × what is left there that nobody has: only what was cut off can be recovered, and it is what
+/// was on disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn work_that_nobody_took_is_recovered() {
+    for end in ["done", "running", "dead", "dead before it wrote"] {
+        let repo = repo();
+        let script = match end {
+            "dead before it wrote" => SLOW.replace("{ write = \"api.txt\", text = \"endpoint\\n\" }, ", ""),
+            _ => SLOW.to_owned(),
+        };
+        let mut child = start(&repo, &script, &["--on", "one", "--permissions", "allow", "--no-commit", "build it"]);
+        let begun = wait_for(&mut child, "sleep 2");
+        let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
+        let id = format!("{run}-ada");
+        match end {
+            "running" => {
+                let (_, err, code) = there(&repo, "one", &["worker", "--recover", &id]);
+                assert!(code == Some(1) && err.contains("is at work"), "{err}");
+                let (out, _, code) = there(&repo, "one", &["worker", "--recover", "--json"]);
+                assert_eq!((out.trim(), code), ("{\"recovered\":[]}", Some(0)));
+                assert_eq!(rest(child).1, Some(0));
+                continue;
+            }
+            "done" => assert_eq!(rest(child).1, Some(0)),
+            _ => {
+                child.kill().expect("it runs");
+                child.wait().expect("it ends");
+                kill(&format!("worker --serve {run}"));
+                while !there(&repo, "one", &["worker", "--list"]).0.contains("ended") {}
+            }
+        }
+        let (out, err, code) = there(&repo, "one", &["worker", "--recover", "--json"]);
+        let found: Value = serde_json::from_str(&out).expect(&err);
+        let order = &found["recovered"][0];
+        assert_eq!(
+            (code, &order["id"], &order["problem"]),
+            (Some(0), &Value::from(id.as_str()), &Value::Null),
+            "{end}: {out}"
+        );
+        if end != "dead" {
+            assert_eq!(order["file"], Value::Null, "{end}: {out}");
+            continue;
+        }
+        let (said, hints, _) = there(&repo, "one", &["worker", "--recover", &id]);
+        let (file, reference) = (order["file"].as_str().expect("a file"), order["reference"].as_str().expect("a ref"));
+        let kept = format!("refs/squad/recovered/{id}");
+        assert!(said.contains(file) && hints.contains(&format!("{reference}:{kept}")), "{said}{hints}");
+        repo.git(&["fetch", "-q", file, &format!("{reference}:{kept}")]);
+        assert_eq!(repo.git(&["show", &format!("{kept}:api.txt")]), "endpoint\n");
+        assert_eq!(repo.git(&["show", &format!("{kept}:draft.txt")]), "draft\n");
+        // The run takes it up all the same.
+        let again = squad(&repo, &["orchestrate", "--json", "--resume", &run, "--script", "../script.toml"]);
+        assert_eq!(again.code, 0, "{again}");
+        let (out, ..) = there(&repo, "one", &["worker", "--recover", "--json"]);
+        assert!(out.contains("\"file\":null"), "{out}");
+    }
+    let (_, err, code) = there(&repo(), "one", &["worker", "--recover", "nobodys"]);
+    assert!(code == Some(2) && err.contains("there is no order `nobodys`"), "{err}");
 }
 
 /// Kills the processes of a squad's launchers.

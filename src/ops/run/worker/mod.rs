@@ -10,6 +10,7 @@
 mod batch;
 mod grant;
 mod outbox;
+mod recover;
 mod serve;
 mod session;
 mod site;
@@ -23,6 +24,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+pub(crate) use self::recover::{Recovered, recover};
 use interprocess::local_socket::Stream;
 use interprocess::local_socket::traits::Stream as _;
 use serde::Serialize;

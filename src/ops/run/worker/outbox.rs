@@ -85,7 +85,9 @@ impl Outbox {
 
     /// Says what may be used from now on without the client, which has counted what the facts up to this number tell.
     pub(super) fn renew(&self, lease: Option<BudgetLease>, after: u64) -> std::io::Result<()> {
-        let kept = self.kept.lock();
+        let mut kept = self.kept.lock();
+        // A host may have lost what it kept, and its client would take new facts for those that it had.
+        kept.last = kept.last.max(after);
         let mut purse = self.purse.lock();
         if purse.used.is_empty() && lease.is_some() {
             // Of a process that was killed, too.
@@ -129,7 +131,7 @@ impl Outbox {
         };
         let is_passing = matches!(fact, Fact::Alive | Fact::MessageDelta(_));
         let mut kept = self.kept.lock();
-        let number = if is_passing { 0 } else { kept.last + 1 };
+        let number = if is_passing { 0 } else { kept.last.saturating_add(1) };
         let spent = Purse::spent(&fact);
         let mut fact = serde_json::to_value(NumberedFact { number, session, fact }).unwrap_or_default();
         if let Some(secrets) = secrets {
@@ -229,6 +231,22 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+
+    /// What this host still has × what the client had: no new fact has the number of an old one.
+    #[tokio::test]
+    async fn facts_are_numbered_after_those_that_the_client_had() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (kept, had) in [(0, 0), (3, 2), (3, 3), (0, 7), (2, 7)] {
+            let file = folder.path().join(format!("{kept}-{had}"));
+            let outbox = Outbox::open(&file).expect("a file");
+            (0..kept).for_each(|_| outbox.tell(1, Fact::Idle));
+            let again = Outbox::open(&file).expect("a file");
+            again.renew(None, had).expect("it can be read");
+            again.tell(1, Fact::Idle);
+            let last = lines(&again.kept.lock().file).expect("lines").last().expect("a fact");
+            assert_eq!(last["number"], kept.max(had) + 1, "{kept} kept, {had} had");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_comes_late_counts_from_the_start() {

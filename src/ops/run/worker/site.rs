@@ -3,7 +3,7 @@
 //! ```text
 //! workers/stores/REPOSITORY   what clients sent of a repository, shared by its clones
 //! workers/orders/ID           git/, work/NAME/   the clone
-//!                             order.json, facts.ndjson, turns, ready, lock, endpoint.json
+//!                             order.json, facts.ndjson, turns, ready, sent, work.bundle, lock, endpoint.json
 //! ```
 
 use std::collections::BTreeMap;
@@ -34,6 +34,10 @@ use crate::ops::{Project, Workspace};
 use crate::policy::Redactor;
 use crate::store::TeamFolder;
 
+/// The file with the commit that a client has taken last.
+const SENT: &str = "sent";
+/// The bundle of what no client has taken.
+const RECOVERED: &str = "work.bundle";
 /// The file that says that the clone is set up.
 const READY: &str = "ready";
 /// The folder for attached files.
@@ -191,6 +195,7 @@ impl Site {
             self.repository.set_clone(&now, base).map_err(text)?;
             base.clone_into(&mut state.base);
             (state.last, state.sent) = (None, Sent::Nothing);
+            let _ = fs::remove_file(self.folder.join(SENT));
         }
         Ok(())
     }
@@ -224,6 +229,23 @@ impl Site {
 
     pub(super) fn sent(&self, commit: &str) {
         self.state.lock().sent = Sent::Commit(commit.to_owned());
+        // Without the file, it is taken for what nobody has.
+        let _ = fs::write(self.folder.join(SENT), commit);
+    }
+
+    /// Writes a bundle of what no client has, and names the ref in it.
+    pub(super) fn recover(&self) -> Result<Option<(PathBuf, String)>, String> {
+        let mut state = self.state.lock();
+        let now = self.snapshot(&mut state)?;
+        let sent = fs::read_to_string(self.folder.join(SENT)).ok().filter(|sent| self.repository.has_commit(sent));
+        let known = self.repository.snapshot_at(sent.as_ref().unwrap_or(&state.base)).map_err(text)?;
+        if now.has_tree_of(&known) || now.commit() == state.base {
+            return Ok(None);
+        }
+        let (reference, file) = (works(&self.name), self.folder.join(RECOVERED));
+        self.repository.keep(&reference, &now.commit()).map_err(text)?;
+        self.repository.bundle(&reference, &[state.base.clone()], &file).map_err(text)?;
+        Ok(Some((file, reference)))
     }
 
     fn snapshot(&self, state: &mut State) -> Result<WorkTreeSnapshot, String> {
@@ -287,6 +309,12 @@ fn with_last_line(why: &str, ended: Option<&EventKind>) -> String {
 /// The ref of what an agent's clone holds.
 fn works(name: &str) -> String {
     format!("refs/squad/works/{name}")
+}
+
+/// Whether an order's clone was made.
+pub(super) fn has_clone(folder: &Path, order: &Order) -> bool {
+    let (git_dir, work_dir) = clone_folders(folder, &order.name);
+    git_dir.is_dir() && work_dir.is_dir()
 }
 
 /// Makes the clone, or finds it as it is. Also returns where its objects are.
