@@ -9,16 +9,14 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::frames::{Alive, Begun, Hello, Opened, PROTOCOL, Parts, Taken, is_root, method};
+use super::launcher::Launcher;
 use super::registry::{Receiver, Registry};
 use super::{Launch, Options, Timeouts};
-use crate::engine::child::ServingChild;
 use crate::engine::connection::{CallError, Connection, LinkState};
-use crate::engine::dialect::Dialect;
 use crate::engine::{EngineError, Fact, Opening, backoff, spawn, spawn_blocking};
 use crate::env::unique_id;
 
@@ -42,7 +40,7 @@ pub(super) struct Link {
 
 /// A worker that takes requests.
 struct Attached {
-    child: ServingChild,
+    child: Launcher,
     connection: Arc<Connection>,
     taken: Taken,
     begun: Begun,
@@ -53,17 +51,13 @@ pub(super) async fn launch(
     launch: &Launch,
     registry: Arc<Registry>,
     timeouts: Timeouts,
-) -> Result<(ServingChild, Arc<Connection>, Hello), EngineError> {
+) -> Result<(Launcher, Arc<Connection>, Hello), EngineError> {
     let unusable = |why: String| EngineError::Unusable { reason: format!("host {}: {why}", launch.host), hint: None };
     let unreachable = |why: String| EngineError::Unreachable { reason: format!("host {}: {why}", launch.host) };
-    let program = launch.program.as_ref().ok_or_else(|| unusable("it has no `launch`".to_owned()))?;
-    let mut command = Command::from(program.command());
-    command.args(&launch.arguments).current_dir(&launch.directory).env_clear().envs(&launch.variables);
     let hello = watch::Sender::new(None);
     let mut said = hello.subscribe();
     let receiver = Arc::new(Receiver { registry, hello });
-    let (mut child, connection) = ServingChild::start(&mut command, Dialect::Lines, receiver)
-        .map_err(|why| unusable(format!("{} {why}", program.path().display())))?;
+    let (mut child, connection) = Launcher::start(launch, receiver).map_err(unusable)?;
     let first = async {
         match said.wait_for(Option::is_some).await.ok().and_then(|hello| hello.clone()) {
             Some(hello) => hello,
@@ -180,7 +174,7 @@ impl Link {
     }
 
     /// Makes the connection again when it breaks, until the worker's lease is over.
-    async fn supervise(self: Arc<Self>, mut child: ServingChild, mut connection: Arc<Connection>) {
+    async fn supervise(self: Arc<Self>, mut child: Launcher, mut connection: Arc<Connection>) {
         let mut stop = self.stop.subscribe();
         loop {
             let reason = tokio::select! {
@@ -231,7 +225,7 @@ impl Link {
         }
     }
 
-    async fn again(&self) -> Result<(ServingChild, Arc<Connection>), EngineError> {
+    async fn again(&self) -> Result<(Launcher, Arc<Connection>), EngineError> {
         let end = Instant::now() + Duration::from_secs(self.options.order.lease);
         let mut attempts = 0;
         let attached = loop {

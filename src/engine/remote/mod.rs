@@ -12,6 +12,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod frames;
+mod launcher;
 mod link;
 mod registry;
 
@@ -58,6 +59,16 @@ pub(crate) struct Launch {
     pub(crate) arguments: Vec<String>,
     pub(crate) directory: PathBuf,
     pub(crate) variables: Variables,
+    /// Takes the place of the program.
+    #[cfg(test)]
+    pub(crate) wire: Option<Arc<dyn Wire>>,
+}
+
+/// A launcher without a process.
+#[cfg(test)]
+pub(crate) trait Wire: Send + Sync {
+    /// Its standard streams.
+    fn connect(&self) -> tokio::io::DuplexStream;
 }
 
 #[derive(Clone)]

@@ -149,7 +149,15 @@ pub(in crate::ops) fn launch(env: &Env, directory: &Path, settings: &Settings, h
         None => (None, Vec::new()),
     };
     let host = host.to_owned();
-    Ok(Launch { host, program, arguments, directory: directory.to_owned(), variables })
+    Ok(Launch {
+        host,
+        program,
+        arguments,
+        directory: directory.to_owned(),
+        variables,
+        #[cfg(test)]
+        wire: None,
+    })
 }
 
 /// An agent's clone here, of which one on a host has the same.
@@ -370,6 +378,10 @@ impl Mailbox for RemoteMailbox {
         count_turn(&self.turns);
     }
 }
+
+#[cfg(all(test, unix))]
+#[path = "hosts_simulation.rs"]
+mod simulation;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -225,6 +227,44 @@ pub(super) fn survive(hosts: &Hosts, found: impl Fn(&Hosts, &TestRepo) -> Vec<(u
     assert!(events.iter().any(|event| event["type"] == "connection.lost"), "{events:?}");
     let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    assert_eq!(hosts.workers(), [], "nothing is left there");
+}
+
+/// Kills what is on the way at moments all over a run, `SQUAD_TEST_ROUNDS` of them for each: in the end, perhaps with
+/// `--resume`, the outcome is that of a run here. `session`: how the title of what serves a launcher there begins.
+pub(super) fn survive_at_any_moment(hosts: &Hosts, launcher: &str, session: &str) {
+    let rounds = std::env::var("SQUAD_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1);
+    let wait = "{ wait = \"500ms\" },";
+    let (here, _) = run(hosts, wait, &["--isolation", "clone"], false, |_, _| {});
+    for victim in ["launcher", "session", "worker", "squad"] {
+        for round in 0..rounds {
+            let repo = crew(hosts);
+            repo.write("../script.toml", &script(wait));
+            let mut running = Running::start(&repo, &arguments("../script.toml", &["--on", "any"]));
+            running.wait_for("run.started");
+            let id = running.events[0]["run"].as_str().expect("an id").to_owned();
+            // All over the first seconds, and not in their order.
+            let moment = Duration::from_millis(300 + round * 1237 % 5000);
+            thread::sleep(moment);
+            match victim {
+                "launcher" => launchers(&repo, launcher).into_iter().for_each(|(id, _)| kill(id)),
+                "worker" => hosts.workers().into_iter().for_each(|(id, _)| kill(id)),
+                "session" => {
+                    let all = hosts.processes().into_iter().filter(|(_, line)| line.starts_with(session));
+                    all.for_each(|(id, _)| kill(id));
+                }
+                _ => signal(running.child.id(), "KILL"),
+            }
+            let (mut events, mut code, mut told) = running.end();
+            let what = format!("{victim}, after {moment:?}");
+            if code != Some(0) {
+                let again = ["--script", "../script.toml", "--resume", &id];
+                (events, code, told) = Running::start(&repo, &again).end();
+            }
+            assert_eq!(code, Some(0), "{what}: {told}\n{}", hosts.logs());
+            assert_eq!(outcome(&repo, &events, &told, true), here, "{what}: {told}");
+        }
+    }
     assert_eq!(hosts.workers(), [], "nothing is left there");
 }
 

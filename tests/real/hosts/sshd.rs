@@ -76,6 +76,11 @@ fn agents_behind_ssh_survive_squad() {
 }
 
 #[test]
+fn agents_behind_ssh_survive_at_any_moment() {
+    runs::survive_at_any_moment(&start(&[]), "ssh", "sshd");
+}
+
+#[test]
 fn a_host_that_is_gone_fails_its_own_agent() {
     runs::fail_where_a_host_is_gone(&mut start(&[]));
 }
