@@ -12,6 +12,11 @@
 mod landlock;
 #[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod proxy;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -25,8 +30,9 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::model::{SandboxLevel, from_json, to_json};
+use crate::model::{HostPattern, HostPort, NetworkAccess, SandboxLevel, first_line, from_json, to_json};
 use crate::program::Program;
+pub(crate) use traffic::{HostQuestion, Traffic};
 
 /// The hidden command by which squad starts a program in the sandbox.
 const COMMAND: &str = "within";
@@ -48,6 +54,34 @@ pub(crate) struct Sandbox {
     /// Those of [`Rules::hidden_in_project`].
     _held: Arc<Vec<fs::File>>,
     git: Option<Arc<GitCopy>>,
+    /// `None`: programs reach what the user can reach.
+    network: Option<Network>,
+}
+
+/// Which hosts programs reach, and who lets them.
+#[derive(Clone, Debug)]
+struct Network {
+    proxy: Arc<Proxy>,
+    traffic: Arc<Traffic>,
+    /// It stays, also for an engine that cannot work so.
+    is_required: bool,
+}
+
+#[cfg(target_os = "linux")]
+use proxy::Proxy;
+
+/// Other systems have no network for a sandbox.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+enum Proxy {}
+
+/// The proxies that the user's own programs use, as in the environment variables of these names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Upstream {
+    pub(crate) all: String,
+    pub(crate) http: String,
+    pub(crate) https: String,
+    pub(crate) no: String,
 }
 
 /// The copy of the project's `.git` that the programs have in its place.
@@ -134,6 +168,11 @@ pub(crate) enum Lack {
 }
 
 impl Lack {
+    pub(crate) fn reason(self) -> String {
+        let (Self::Missing(reason) | Self::Broken(reason)) = self;
+        reason
+    }
+
     pub(crate) fn of(path: &Path, error: &io::Error) -> Self {
         let reason = format!("{}: {error}", path.display());
         match error.kind() {
@@ -177,6 +216,20 @@ pub(crate) struct Rules {
     pub(crate) set: BTreeMap<String, PathBuf>,
     /// Beginnings of environment variables to remove.
     pub(crate) unset: Vec<String>,
+    /// A network of the program's own; `None`: that of the user. Only at level `full`.
+    #[serde(default)]
+    pub(crate) network: Option<NetworkRules>,
+}
+
+/// The network of a program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct NetworkRules {
+    /// The name of the abstract socket by which squad takes the listeners.
+    socket: String,
+    /// Whose they are.
+    key: String,
+    /// Ports of this machine that are the same inside.
+    ports: Vec<u16>,
 }
 
 /// A file or folder that a program needs where agents may write. It is made inside, because an agent may have put a link
@@ -215,11 +268,131 @@ impl Preparation {
     }
 }
 
+impl NetworkRules {
+    #[cfg(target_os = "linux")]
+    fn of(Network { proxy, traffic, .. }: &Network) -> Self {
+        let mut ports: Vec<u16> = traffic.hosts().iter().filter_map(|host| Some(host.passed_in()?.port())).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        Self { socket: proxy.name().to_owned(), key: traffic.key().to_owned(), ports }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(network: &Network) -> Self {
+        match *network.proxy {}
+    }
+}
+
 impl Sandbox {
     /// `squad` is this program; `temporary` is the folder of [`Rules::temporary`].
     pub(crate) fn new(squad: &Path, rules: Rules, (temporary, placeholders): (TempDir, Vec<Placeholder>)) -> Self {
         let (_temporary, _placeholders) = (Arc::new(temporary), Arc::new(placeholders));
-        Self { squad: Program::of_user(squad), rules, _temporary, _placeholders, _held: Arc::default(), git: None }
+        Self {
+            squad: Program::of_user(squad),
+            rules,
+            _temporary,
+            _placeholders,
+            _held: Arc::default(),
+            git: None,
+            network: None,
+        }
+    }
+
+    /// The same, whose programs have a network of their own and reach these hosts only, through `upstream` where the user's
+    /// own programs use that. `is_required`: also those of an engine that squad does not reach so.
+    ///
+    /// # Errors
+    ///
+    /// To follow "the network `listed` cannot be had: ".
+    #[cfg(target_os = "linux")]
+    pub(crate) fn with_network(
+        self,
+        upstream: &Upstream,
+        hosts: Vec<HostPattern>,
+        is_required: bool,
+    ) -> Result<Self, String> {
+        let (proxy, traffic) = (Arc::new(Proxy::start(upstream)?), Arc::new(Traffic::new(hosts, false)));
+        proxy.register(&traffic);
+        Ok(Self { network: Some(Network { proxy, traffic, is_required }), ..self })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn with_network(
+        self,
+        _upstream: &Upstream,
+        _hosts: Vec<HostPattern>,
+        _is_required: bool,
+    ) -> Result<Self, String> {
+        Err("it exists on Linux only".to_owned())
+    }
+
+    /// The same for an engine: its programs reach these hosts too, or whatever the user can reach if squad does not reach
+    /// the engine's `endpoint` so. With why the network is open then.
+    pub(crate) async fn for_engine(
+        self,
+        endpoint: Option<&HostPort>,
+        hosts: Vec<HostPattern>,
+    ) -> (Self, Option<String>) {
+        let Some(network) = &self.network else { return (self, None) };
+        let reached = match endpoint {
+            _ if network.is_required => Ok(()),
+            None => Err("squad does not know which host has its models".to_owned()),
+            Some(endpoint) => self.reaches(endpoint).await,
+        };
+        match reached {
+            Ok(()) => {
+                let reaching =
+                    self.with_traffic(|known| Traffic::new(known.iter().cloned().chain(hosts).collect(), false));
+                (reaching, None)
+            }
+            Err(reason) => (Self { network: None, ..self }, Some(reason)),
+        }
+    }
+
+    /// The same for the programs of a session, or of several, that can ask a person about hosts.
+    pub(crate) fn of_session(self) -> Self {
+        self.with_traffic(|known| Traffic::new(known.to_vec(), true))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn with_traffic(self, of: impl FnOnce(&[HostPattern]) -> Traffic) -> Self {
+        let network = self.network.map(|network| {
+            let traffic = Arc::new(of(network.traffic.hosts()));
+            network.proxy.register(&traffic);
+            Network { traffic, ..network }
+        });
+        Self { network, ..self }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn with_traffic(self, _of: impl FnOnce(&[HostPattern]) -> Traffic) -> Self {
+        self
+    }
+
+    /// What was reached, and who is asked about the rest; `None`: the network is open.
+    pub(crate) fn traffic(&self) -> Option<&Arc<Traffic>> {
+        self.network.as_ref().map(|network| &network.traffic)
+    }
+
+    /// What of the network programs reach.
+    pub(crate) fn network(&self) -> NetworkAccess {
+        if self.network.is_some() { NetworkAccess::Listed } else { NetworkAccess::Open }
+    }
+
+    /// Whether squad's proxy reaches a host.
+    #[cfg(target_os = "linux")]
+    async fn reaches(&self, place: &HostPort) -> Result<(), String> {
+        /// A run's start waits for it.
+        const WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+        match &self.network {
+            Some(network) => network.proxy.reaches(place, WITHIN).await,
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    async fn reaches(&self, _place: &HostPort) -> Result<(), String> {
+        Ok(())
     }
 
     /// The same, where these files of the project cannot be read, whatever becomes of their names.
@@ -281,10 +454,25 @@ impl Sandbox {
     /// Starts a program inside.
     pub(crate) fn command(&self, program: &Program) -> Command {
         let mut command = self.squad.command();
+        let rules = Rules { network: self.network.as_ref().map(NetworkRules::of), ..self.rules.clone() };
         // Text and paths have a form in JSON unless they are not Unicode; then the program is not started.
-        let rules = to_json(&self.rules).unwrap_or_default();
+        let rules = to_json(&rules).unwrap_or_default();
         command.arg(COMMAND).arg(rules).arg(program.path());
         command
+    }
+
+    /// The same as a program that is tried has it: it reaches one port outside by the proxy, which is returned.
+    #[cfg(target_os = "linux")]
+    fn with_tried_network(self) -> (Self, Option<String>) {
+        let outside = self.network.as_ref().map(|network| network.proxy.outside());
+        let place = outside.and_then(|outside| HostPort::new(&outside.ip().to_string(), outside.port()));
+        let tried = self.with_traffic(|_| Traffic::only(place.as_ref()));
+        (tried, outside.map(|outside| outside.to_string()))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn with_tried_network(self) -> (Self, Option<String>) {
+        (self, None)
     }
 
     /// Tries the bounds in both directions: what is allowed happens, and what is not does not.
@@ -301,8 +489,9 @@ impl Sandbox {
         fs::write(&secret, &mark).map_err(|error| Lack::of(&secret, &error))?;
         let hidden = self.rules.hidden.iter().chain([&secret]).cloned().collect();
         let tried = Self { rules: Rules { hidden, ..self.rules.clone() }, ..self.clone() };
+        let (tried, outside) = tried.with_tried_network();
         let mut command = tried.command(&Program::of_user(Path::new(PROBE)));
-        command.args([&allowed, &denied, &secret]).env_clear();
+        command.args([&allowed, &denied, &secret]).args(&outside).env_clear();
         let output = command.stdin(Stdio::null()).output();
         let (has_written, has_escaped) = (allowed.exists(), denied.exists());
         for file in [&secret, &allowed, &denied] {
@@ -318,6 +507,9 @@ impl Sandbox {
             () if !has_written => format!("{} could not be written inside", allowed.display()),
             () if has_escaped => format!("{} could be written inside", denied.display()),
             () if said.contains(&mark) => format!("{} could be read inside", secret.display()),
+            () if outside.is_some() && said.trim_end() != NETWORK_HOLDS => {
+                format!("the network does not do what it should: {}", first_line(&said, 200))
+            }
             () => return Ok(()),
         }
         .into())
@@ -336,13 +528,13 @@ pub(crate) fn command_in(sandbox: Option<&Sandbox>, program: &Program) -> Comman
 /// Bounds this process and becomes the program. Returns only if that fails, with the reason and the exit code.
 pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (String, u8) {
     let entered = from_json(rules).map_err(|error| format!("the rules cannot be read: {error}"));
-    let entered = entered.and_then(|rules: Rules| enter(&rules).map(|()| rules));
-    let rules = match entered {
-        Ok(rules) => rules,
+    let entered = entered.and_then(|rules: Rules| enter(&rules).map(|proxy| (rules, proxy)));
+    let (rules, proxy) = match entered {
+        Ok(entered) => entered,
         Err(reason) => return (format!("{NOT_SET_UP}{reason}"), NOT_ENTERED),
     };
     if program == PROBE {
-        return probe(arguments);
+        return probe(arguments, proxy);
     }
     for preparation in &rules.prepared {
         // A program that needs what cannot be made says so.
@@ -356,6 +548,7 @@ pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (S
             command.env_remove(name);
         }
     }
+    command.envs(proxy.map(proxy_variables).unwrap_or_default());
     let error = become_program(&mut command);
     let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     (format!("{}: {error}", program.display()), code)
@@ -371,34 +564,62 @@ fn become_program(_command: &mut Command) -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 
-/// Inside: writes where it may and where it may not, and prints what it may not read.
-fn probe(files: &[OsString]) -> (String, u8) {
-    let [allowed, denied, secret] = files else { return ("the probe needs three files".to_owned(), NOT_ENTERED) };
+#[cfg(target_os = "linux")]
+use network::{PROBED_WELL as NETWORK_HOLDS, probe as probe_network, variables as proxy_variables};
+
+#[cfg(not(target_os = "linux"))]
+const NETWORK_HOLDS: &str = "";
+
+#[cfg(not(target_os = "linux"))]
+fn probe_network(_outside: &str, _proxy: u16) -> String {
+    String::new()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn proxy_variables(_proxy: u16) -> BTreeMap<&'static str, String> {
+    BTreeMap::new()
+}
+
+/// Inside: writes where it may and where it may not, and prints what it may not read, and what it reaches.
+fn probe(arguments: &[OsString], proxy: Option<u16>) -> (String, u8) {
+    let [allowed, denied, secret, outside @ ..] = arguments else {
+        return ("the probe needs three files".to_owned(), NOT_ENTERED);
+    };
+    let reached = outside.first().zip(proxy).map(|(outside, proxy)| probe_network(&outside.to_string_lossy(), proxy));
     let written = fs::write(allowed, "");
     let _ = fs::write(denied, "");
     // squad, outside, judges by what is on disk and what is said here. Nobody else listens.
     let _ = io::stdout().write_all(&fs::read(secret).unwrap_or_default());
+    let _ = io::stdout().write_all(reached.unwrap_or_default().as_bytes());
     match written {
         Ok(()) => (String::new(), 0),
         Err(error) => (format!("{}: {error}", allowed.display()), 1),
     }
 }
 
+/// Returns the port of the proxy, if there is one.
 #[cfg(target_os = "linux")]
-fn enter(rules: &Rules) -> Result<(), String> {
+fn enter(rules: &Rules) -> Result<Option<u16>, String> {
     use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
-    match rules.level {
+    let mut proxy = None;
+    match (rules.level, &rules.network) {
         // Landlock forbids mounts, so it comes last.
-        SandboxLevel::Full => mounts::enter(rules)?,
-        SandboxLevel::Files => {}
-        SandboxLevel::Rules => return Ok(()),
+        (SandboxLevel::Full, Some(network)) => {
+            let squad = network::reach_squad(network)?;
+            mounts::enter(rules)?;
+            proxy = Some(network::hand_over(network, squad)?);
+        }
+        (SandboxLevel::Full, None) => mounts::enter(rules)?,
+        (SandboxLevel::Files, _) => {}
+        (SandboxLevel::Rules, _) => return Ok(None),
     }
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
         .map_err(|error| format!("capabilities cannot be dropped: {error}"))?;
     close_inherited().map_err(|error| format!("open files cannot be closed: {error}"))?;
-    landlock::enter(rules)
+    landlock::enter(rules)?;
+    Ok(proxy)
 }
 
 /// A descriptor of squad's parent, of a folder say, would lead around all bounds.
@@ -412,9 +633,9 @@ fn close_inherited() -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn enter(rules: &Rules) -> Result<(), String> {
+fn enter(rules: &Rules) -> Result<Option<u16>, String> {
     match rules.level {
-        SandboxLevel::Rules => Ok(()),
+        SandboxLevel::Rules => Ok(None),
         level => Err(format!("level `{level}` exists on Linux only")),
     }
 }

@@ -64,6 +64,10 @@ fn show(ui: &mut Ui, diagnosis: &Diagnosis) {
     let governed = diagnosis.governed.iter();
     lines.extend(governed.map(|(engine, governed)| neutral("governed", &format!("{engine}: {governed}"))));
     lines.extend(diagnosis.sandbox.map(|level| neutral("sandbox", &level.to_string())));
+    lines.extend(diagnosis.network.map(|access| match &diagnosis.network_open {
+        Some(reason) => neutral("network", &format!("{access}: {reason}")),
+        None => neutral("network", access.name()),
+    }));
     let problems: Vec<_> = diagnosis.problems.iter().map(|finding| &finding.problem).collect();
     for (place, more) in ui.folded(&problems) {
         let finding = &diagnosis.problems[place];

@@ -7,7 +7,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::quota::{Reset, login_error, quota_error};
+use super::task::spawn;
 use crate::model::{Access, Exited, IntoSet, Usage};
+use crate::sandbox::HostQuestion;
 
 /// One thing that happened in one session. Facts have an order but no number and no time: the dispatcher gives them
 /// those.
@@ -121,6 +123,21 @@ impl Fact {
         }
     }
 
+    /// A question of squad's proxy.
+    pub(super) fn of_host(question: HostQuestion) -> Self {
+        let (reply, answer) = Reply::channel();
+        let place = question.place.to_string();
+        spawn(async move {
+            match answer.await {
+                Ok(Approval::Allow) => question.answer(Ok(())),
+                Ok(Approval::Deny(reason)) => question.answer(Err(reason)),
+                // Nobody has answered.
+                Err(_) => drop(question),
+            }
+        });
+        Self::Request(Request::Host(place, reply))
+    }
+
     /// With how to log in, where that is missing.
     pub(super) fn with_login(self, how: Option<&str>) -> Self {
         match self {
@@ -157,6 +174,8 @@ pub(crate) enum Request {
         detail: String,
         reply: Reply<Approval>,
     },
+    /// May programs of the session reach this place, `HOST:PORT`, which no list names?
+    Host(String, Reply<Approval>),
     /// May an engine that does not ask before it acts do as it likes in this turn? Otherwise it works in its own
     /// strictest mode.
     Unasked(Reply<bool>),

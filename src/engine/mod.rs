@@ -26,6 +26,7 @@ mod fact;
 mod frame;
 #[cfg(unix)]
 mod guardian;
+mod hosts;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../tests/support/model_server.rs"]
 mod model_server;
@@ -43,25 +44,29 @@ mod writes;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use capabilities::{Capabilities, Capability};
+use copilot::McpServer;
 pub(crate) use error::{EngineError, with_hint};
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 pub(crate) use fact::{NO_ANSWER, added, subject};
 #[cfg(unix)]
 pub(crate) use guardian::guard;
+pub(crate) use hosts::EngineHosts;
 #[cfg(all(test, target_os = "linux"))]
 use prove::wires;
 pub(crate) use quota::{Account, Reset, quota_error};
 pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 pub(crate) use task::{spawn, spawn_blocking};
 
-use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, SessionSpec};
+use crate::model::{Attachment, AvailableModels, ConnectionState, HostPattern, SandboxLevel, SessionSpec};
 use crate::program::{Program, Programs};
+use crate::sandbox::{Sandbox, Traffic};
 use crate::settings::{SESSION_ENGINES, SessionProtocol};
 
 /// How often an engine that dies before it has been asked anything is started again.
@@ -107,6 +112,16 @@ pub(crate) trait AdapterSession {
 
     /// What bounds the programs of its engine.
     fn sandbox(&self) -> SandboxLevel;
+
+    /// The hosts that they reach, and ask about; `None`: whatever the user can reach.
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        None
+    }
+
+    /// Whether they reach listed hosts only.
+    fn is_listed(&self) -> bool {
+        self.traffic().is_some()
+    }
 
     /// Starts a turn, with attached files. The turn's facts follow; the last one is [`Fact::Idle`],
     /// [`Fact::Interrupted`], [`Fact::Failed`], [`Fact::NoQuota`] or [`Fact::Lost`].
@@ -275,8 +290,38 @@ pub(crate) enum Startable {
 }
 
 impl Startable {
+    /// The hosts that it needs, in its sandbox if it has one.
+    pub(crate) fn hosts(&self) -> Option<(EngineHosts, &Sandbox)> {
+        let (hosts, servers, sandbox) = match self {
+            Self::Command(options) => {
+                (options.profile.hosts(&options.variables), &options.mcp_servers, &options.sandbox)
+            }
+            Self::Copilot(options) => (options.hosts(), &options.mcp_servers, &options.sandbox),
+            Self::Rehearsal(..) | Self::Remote(_) | Self::Not(_) => return None,
+        };
+        let EngineHosts { endpoint, mut others } = hosts;
+        others.extend(servers.values().filter_map(McpServer::host).map(HostPattern::from));
+        Some((EngineHosts { endpoint, others }, sandbox.as_ref()?))
+    }
+
+    /// The same with a sandbox in which it reaches what it needs.
+    async fn with_hosts(&self) -> Self {
+        let Some((hosts, sandbox)) = self.hosts() else { return self.clone() };
+        let (sandbox, open) = hosts.within(sandbox.clone()).await;
+        if let Some(reason) = open {
+            tracing::info!("the network of the sandbox is open: {reason}");
+        }
+        let (sandbox, mut startable) = (Some(sandbox), self.clone());
+        match &mut startable {
+            Self::Command(options) => options.sandbox = sandbox,
+            Self::Copilot(options) => options.sandbox = sandbox.map(Sandbox::of_session),
+            Self::Rehearsal(..) | Self::Remote(_) | Self::Not(_) => {}
+        }
+        startable
+    }
+
     pub(crate) async fn start(&self) -> Result<Engine, EngineError> {
-        match self.clone() {
+        match self.with_hosts().await {
             Self::Command(options) => match options.profile.protocol {
                 Some(SessionProtocol::Claude) => claude::Claude::start(*options).map(Engine::Claude),
                 Some(SessionProtocol::Codex) => codex::Codex::start(*options).await.map(Engine::Codex),
@@ -435,6 +480,14 @@ impl AdapterSession for Session {
         each!(self, session => session.sandbox())
     }
 
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        each!(self, session => session.traffic())
+    }
+
+    fn is_listed(&self) -> bool {
+        each!(self, session => session.is_listed())
+    }
+
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         each!(self, session => session.send(prompt, attachments).await)
     }
@@ -451,8 +504,14 @@ impl AdapterSession for Session {
         each!(self, session => session.steer(text).await)
     }
 
+    /// Also what its programs ask squad's proxy, whoever the engine is.
     async fn next(&mut self) -> Fact {
-        each!(self, session => session.next().await)
+        let Some(traffic) = self.traffic() else { return each!(self, session => session.next().await) };
+        tokio::select! {
+            biased;
+            fact = async { each!(self, session => session.next().await) } => fact,
+            question = traffic.question() => Fact::of_host(question),
+        }
     }
 
     async fn abort(&mut self) {

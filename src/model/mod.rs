@@ -21,6 +21,7 @@ mod json;
 mod line_diff;
 mod lists;
 mod nearest;
+mod network;
 mod note;
 mod outcome;
 mod person_time;
@@ -62,6 +63,7 @@ pub(crate) use json::{from_json, to_json};
 pub(crate) use line_diff::LineDiff;
 pub(crate) use lists::List;
 pub(crate) use nearest::nearest;
+pub(crate) use network::{HostPattern, HostPort, NetworkAccess, ReachedHosts};
 pub(crate) use note::{MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind, NoteLink, has_lines, hash_of_lines, place_of};
 pub(crate) use outcome::{
     Billed, Change, ChangeClass, ChangeEvidence, CheckRun, CommandCounts, ContextSize, End, Judgement, Outcome, Usage,

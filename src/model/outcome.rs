@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentGitChanges, SandboxLevel, Slug, first_line, plural};
+use super::{AgentGitChanges, NetworkAccess, ReachedHosts, SandboxLevel, Slug, first_line, plural};
 
 /// How an agent's work, or a run, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +116,13 @@ pub(crate) struct End {
     /// What bounded the programs of its engine; `None`: it started none, or an older squad wrote this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sandbox: Option<SandboxLevel>,
+    /// What of the network they reached; `None`: at level `full` only, or an older squad wrote this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<NetworkAccess>,
+    /// The hosts they reached and were refused, where the network is not open. Agents that share an engine's process share
+    /// these too.
+    #[serde(default, skip_serializing_if = "ReachedHosts::is_empty")]
+    pub(crate) hosts: ReachedHosts,
     /// `None`: it had no session, or an older squad wrote this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<WorkModel>,

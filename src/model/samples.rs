@@ -69,6 +69,8 @@ fn end(reason: &str, said: &str) -> End {
         uncounted: BTreeSet::new(),
         left_running: Vec::new(),
         sandbox: Some(SandboxLevel::Files),
+        network: None,
+        hosts: ReachedHosts::default(),
         model: Some(WorkModel { engine: text("claude"), asked: Some(text("claude-opus-4.5")), used: None }),
         usage: usage(),
     }

@@ -6,7 +6,12 @@ use super::proposal::proposal;
 use super::requests::{INTERRUPTED, RequestHandler, Requester, in_project};
 use crate::engine::Approval;
 use crate::model::{Access, EventKind, Slug, list};
-use crate::policy::{Answer, Answered, PermissionAnswer, READS_GIT, Ruling, always_rules, only_reads_git, rule};
+use crate::policy::{
+    Answer, Answered, PermissionAnswer, Permissions, READS_GIT, Ruling, always_rules, only_reads_git, rule,
+};
+
+/// The name under which the sandbox's proxy asks.
+const PROXY: &str = "network";
 
 /// How a request was decided by a person.
 struct Decided {
@@ -42,6 +47,26 @@ impl RequestHandler {
                 Approval::Allow
             }
         })
+    }
+
+    /// Whether an agent's programs may reach a place that the sandbox does not list: by a rule of the user's, or because a
+    /// person is asked. No mode allows it: the list is a bound, and not advice.
+    pub(super) async fn reach(&self, requester: &Requester, place: &str) -> Approval {
+        let judge = self.judge(requester);
+        let scheme = if place.ends_with(":80") { "http" } else { "https" };
+        let address = format!("{scheme}://{place}");
+        let by_rule = judge.by_rule(&judge.asked(Access::Network, PROXY, &address));
+        match by_rule.as_ref().map(|answered| answered.answer) {
+            Some(Answer::Deny) => return Approval::Deny(by_rule.map(|by| by.reason()).unwrap_or_default()),
+            Some(Answer::Allow) => return Approval::Allow,
+            Some(Answer::Ask) | None => {}
+        }
+        let may_ask = self.permissions == Permissions::Ask && self.ask.is_some() && !requester.reads_only;
+        let asked = match may_ask {
+            true => self.ask_permission(requester, Access::Network, (PROXY, &address), by_rule.as_ref()).await,
+            false => Some(Approval::Deny("it is not listed".to_owned())),
+        };
+        asked.unwrap_or_else(|| Approval::Deny(INTERRUPTED.to_owned()))
     }
 
     /// What judges the requests of an agent where it works.

@@ -56,6 +56,13 @@ impl Scene {
         answer.await.expect("an answer")
     }
 
+    /// Whether an agent's programs reach a place that no list names.
+    async fn reaches(&self, requester: &Requester, place: &str) -> bool {
+        let (reply, answer) = Reply::channel();
+        self.handler.answer(requester, Request::Host(place.to_owned(), reply)).await;
+        answer.await.expect("an answer") == Approval::Allow
+    }
+
     /// What an agent is told that has a question of its own.
     async fn question(&self, requester: &Requester, text: &str) -> Option<String> {
         let (reply, answer) = Reply::channel();
@@ -258,4 +265,31 @@ async fn a_file_is_locked_under_its_name_and_where_a_link_leads() {
             assert_eq!(scene.wants("bob", Access::Write, &path).await, Approval::Allow, "{locked}: {path}");
         }
     }
+}
+
+/// The mode, and whether somebody is there, with what is reached of a host that no list names. No mode opens it.
+#[tokio::test]
+async fn a_host_that_is_not_listed_is_asked_about() {
+    let new = || requester("ada", false);
+    for mode in [Permissions::Allow, Permissions::Deny, Permissions::Ask] {
+        assert!(!Scene::alone(mode).reaches(&new(), "new.example:443").await, "{mode:?}");
+    }
+    for (answer, first, again, other, asked) in [
+        ("y", true, false, false, 3),
+        ("a", true, true, false, 2),
+        ("r", true, true, true, 1),
+        ("n", false, false, false, 3),
+        ("s use another", false, false, false, 3),
+    ] {
+        let scene = Scene::new(&[answer]);
+        assert_eq!(scene.reaches(&new(), "new.example:443").await, first, "{answer}");
+        assert_eq!(scene.reaches(&new(), "new.example:443").await, again, "{answer}");
+        assert_eq!(scene.reaches(&requester("bob", false), "new.example:443").await, other, "{answer}");
+        assert_eq!(scene.count(), asked, "{answer}");
+        assert!(scene.asked.lock()[0].text.contains("new.example"), "{answer}: {:?}", scene.asked.lock()[0]);
+        assert!(!scene.reaches(&new(), "new.example:22").await, "{answer}: another port is another question");
+    }
+    let scene = Scene::new(&["y"]);
+    assert!(!scene.reaches(&requester("ada", true), "new.example:443").await, "who may only read asks nobody");
+    assert_eq!(scene.count(), 0);
 }

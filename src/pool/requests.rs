@@ -351,6 +351,7 @@ impl RequestHandler {
             Request::Permission { call, access, tool, detail, reply } => {
                 reply.send(self.permit(requester, call.as_deref(), access, &tool, &detail).await);
             }
+            Request::Host(place, reply) => reply.send(self.reach(requester, &place).await),
             Request::BeforeTool(call, reply) => reply.send(self.before_tool(requester, &call).await),
             Request::AfterTool(call, ended, reply) => {
                 let instead = self.after_tool(requester, &call, &ended).await;

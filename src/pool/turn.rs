@@ -444,7 +444,7 @@ impl Workers {
             }
             Fact::Request(request) => {
                 // A question to the person, or a call that its engine does not report, is no mere claim.
-                work.has_requested |= !matches!(request, Request::Unasked(_));
+                work.has_requested |= !matches!(request, Request::Unasked(_) | Request::Host(..));
                 self.answer_concurrently(request, work, waits);
             }
             Fact::Denied { access, tool, detail, reason } => {

@@ -29,8 +29,9 @@ use crate::compile::{
 use crate::engine::{Account, AdapterSession, EngineError, Opening, Session};
 use crate::model::{
     Access, AgentGitChanges, Attachment, Change, ChangeClass, CheckRun, CommandCounts, DecisionId, End, EventKind,
-    Judgement, Outcome, Position, RunId, SandboxLevel, SessionSpec, Slug, Sort, Tier, ToolChoice, UnavailableModel,
-    Usage, Verdict, WorkModel, WorkReport, Written, change_by, first_line, list, seconds, without_hidden,
+    Judgement, NetworkAccess, Outcome, Position, ReachedHosts, RunId, SandboxLevel, SessionSpec, Slug, Sort, Tier,
+    ToolChoice, UnavailableModel, Usage, Verdict, WorkModel, WorkReport, Written, change_by, first_line, list, seconds,
+    without_hidden,
 };
 
 /// The kind of work.
@@ -118,6 +119,8 @@ pub(crate) struct Work {
     reports_tools: bool,
     /// See [`End`].
     sandbox: Option<SandboxLevel>,
+    network: Option<NetworkAccess>,
+    hosts: ReachedHosts,
     /// See [`End`].
     pub(super) model: Option<WorkModel>,
     /// See [`End`].
@@ -353,8 +356,10 @@ impl Workers {
     pub(crate) fn recorded(&self, agent: &Slug, end: End) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.end(Outcome::Completed, "");
-        let End { text, changed, git, commands, check, no_tool_used, sandbox, model, uncounted, usage, .. } = end;
-        Work { text, changed, git, commands, check, no_tool_used, sandbox, model, uncounted, usage, ..work }
+        let End { text, changed, git, commands, check, no_tool_used, sandbox, network, hosts, .. } = end;
+        let End { model, uncounted, usage, .. } = end;
+        let work = Work { network, hosts, model, uncounted, usage, ..work };
+        Work { text, changed, git, commands, check, no_tool_used, sandbox, ..work }
     }
 
     /// Waits until the agent is free, and only then for a permit. Returns the engine that stands in for its own, if any, or
@@ -422,6 +427,8 @@ impl Workers {
             no_tool_used: false,
             left_running: Vec::new(),
             sandbox: None,
+            network: None,
+            hosts: ReachedHosts::default(),
             model: None,
             uncounted: BTreeSet::new(),
             priced: 0.0,
@@ -496,6 +503,9 @@ impl Workers {
         }
         work.has_session = true;
         work.sandbox = Some(borrowed.session.sandbox());
+        let access = if borrowed.session.is_listed() { NetworkAccess::Listed } else { NetworkAccess::Open };
+        work.network = Some(access).filter(|_| work.sandbox == Some(SandboxLevel::Full));
+        let traffic = borrowed.session.traffic().map(|traffic| (traffic.mark(), traffic));
         work.reports_tools = job.kind != WorkKind::Answer
             && job.opening.spec.tools != ToolChoice::Nothing
             && borrowed.session.reports_tools();
@@ -521,6 +531,9 @@ impl Workers {
             Err((outcome, reason)) => work.end(outcome, &reason),
         }
         self.close_calls(work);
+        if let Some((mark, traffic)) = traffic {
+            work.hosts = traffic.seen_since(mark);
+        }
         let ended = (&work.agent, &*name, &*work.outcome.to_string());
         self.requests.hooks_of(&work.requester).session_end(ended, &self.reports).await;
         if let (true, Some(standing)) = (work.is_shortened, &mut borrowed.standing) {
@@ -764,6 +777,8 @@ impl Work {
             no_tool_used,
             left_running,
             sandbox,
+            network,
+            hosts,
             model,
             uncounted,
             usage,
@@ -779,6 +794,8 @@ impl Work {
             no_tool_used,
             left_running,
             sandbox,
+            network,
+            hosts,
             model,
             uncounted,
             usage,

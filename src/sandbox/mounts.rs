@@ -33,21 +33,24 @@ pub(super) fn enter(rules: &Rules) -> Result<(), String> {
     // A process outside is not looked into from another user namespace.
     let hidden: Result<Vec<OwnedFd>, String> = rules.hidden_in_project.iter().map(|link| opened(link)).collect();
     let hidden = hidden?;
-    new_namespaces().map_err(|error| match error.kind() {
+    // They are listed by network.
+    let sockets = sockets_of_others(rules);
+    let network = if rules.network.is_some() { UnshareFlags::NEWNET } else { UnshareFlags::empty() };
+    new_namespaces(network).map_err(|error| match error.kind() {
         // So the kernel says that there may be no more.
         io::ErrorKind::StorageFull => "no user namespace: user.max_user_namespaces allows none".to_owned(),
         _ => format!("no user namespace: {error}"),
     })?;
-    arrange(rules, &hidden)?;
+    arrange(rules, &hidden, &sockets)?;
     // The old working folder is that of the old mounts.
     std::env::set_current_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 #[expect(unsafe_code, reason = "a namespace is a matter of the thread")]
-fn new_namespaces() -> io::Result<()> {
+fn new_namespaces(more: UnshareFlags) -> io::Result<()> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     // SAFETY: the table of descriptors stays shared, which is what the caller has to ensure.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)? };
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS | more)? };
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
@@ -80,17 +83,16 @@ const TRIES: usize = 100;
 const HIDING: &CStr = c"mode=0700,size=64k";
 const SHARED: &CStr = c"mode=1777";
 
-fn arrange(rules: &Rules, hidden: &[OwnedFd]) -> Result<(), String> {
+fn arrange(rules: &Rules, hidden: &[OwnedFd], sockets: &[PathBuf]) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| format!("the mounts cannot be made private: {error}"))?;
     let shared_memory = PathBuf::from(SHARED_MEMORY);
-    let sockets = sockets_of_others(rules);
     let covering: Vec<&PathBuf> =
         rules.hidden.iter().chain(rules.replaced.iter().map(|(path, _)| path)).chain([&shared_memory]).collect();
     let is_covered = |path: &Path| covering.iter().any(|folder| path.starts_with(folder));
     // All trees are copied while they can be reached by their names and nothing in them is hidden.
     let mut changes: Vec<(&PathBuf, Change)> = vec![(&shared_memory, Change::Empty(SHARED))];
-    for path in rules.hidden.iter().chain(&sockets).filter(|path| path.exists()) {
+    for path in rules.hidden.iter().chain(sockets).filter(|path| path.exists()) {
         changes.push((path, if path.is_dir() { Change::Empty(HIDING) } else { Change::Put(copy(&rules.empty)?) }));
     }
     for (path, by) in &rules.replaced {

@@ -32,6 +32,11 @@ pub(crate) struct EngineProfile {
     pub(crate) home: Option<Vec<String>>,
     /// Files and folders of its home that decide what it runs, which it may only read at level `full` of the sandbox.
     pub(crate) settings: Option<Vec<String>>,
+    /// Which host has its models: the first of these that is there. A host, `$NAME` for the address in an environment
+    /// variable, or `~/FILE#WORD` for the addresses behind a word in a file. Without it, it works with an open network.
+    pub(crate) endpoint: Option<Vec<String>>,
+    /// Other hosts that it needs, such as those of its login, in the same form.
+    pub(crate) hosts: Option<Vec<String>>,
     pub(crate) chat: Option<Chats>,
     /// Arguments that make the program create a chat and print its id.
     pub(crate) create_chat: Option<Vec<Argument>>,
@@ -223,6 +228,8 @@ impl EngineProfile {
             inside: self.inside.or(other.inside),
             home: self.home.or(other.home),
             settings: self.settings.or(other.settings),
+            endpoint: self.endpoint.or(other.endpoint),
+            hosts: self.hosts.or(other.hosts),
             chat: self.chat.or(other.chat),
             create_chat: self.create_chat.or(other.create_chat),
             state: self.state.or(other.state),

@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::policy::{PolicyEntry, PolicyWord};
 use super::{BudgetLimits, Isolation, Origin, Settings, parse_duration};
-use crate::model::{Claim, GitAccess, Problem, SandboxLevel, Severity, Tier};
+use crate::model::{Claim, GitAccess, HostPattern, NetworkAccess, Problem, SandboxLevel, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
 
@@ -92,6 +92,15 @@ pub(super) const KEYS: &[Key] = &[
         let name = text(v)?;
         let access = GitAccess::parse(&name).ok_or_else(|| format!("is read-only, overlay or open, not `{name}`"));
         put(&mut s.sandbox.git, access)
+    }),
+    free("sandbox.network", |s, _, v| {
+        let name = text(v)?;
+        let access = NetworkAccess::parse(&name).ok_or_else(|| format!("is listed or open, not `{name}`"))?;
+        put(&mut s.sandbox.network, Ok(Some(access)))
+    }),
+    guarded_key("sandbox.hosts", |s, _, v| {
+        let host = |text: &String| HostPattern::parse(text).map_err(|reason| format!("has `{text}`, which {reason}"));
+        put(&mut s.sandbox.hosts, texts(v)?.iter().map(host).collect())
     }),
     free("isolation.mode", |s, _, v| put(&mut s.isolation.mode, isolation(v))),
     free("isolation.tiers.*", |s, tier, v| {
@@ -518,7 +527,9 @@ pub(super) fn loosens(name: &str, value: &Value, built_in: &Settings) -> bool {
     if find(name).is_none_or(|(key, rest)| (key.set)(&mut tried, rest, value).is_err()) {
         return false;
     }
-    let is_weaker = tried.sandbox.level > built_in.sandbox.level || tried.sandbox.git > built_in.sandbox.git;
+    let is_weaker = tried.sandbox.level > built_in.sandbox.level
+        || tried.sandbox.git > built_in.sandbox.git
+        || tried.sandbox.network == Some(NetworkAccess::Open);
     let asks_more = tried.policy.questions > built_in.policy.questions;
     let (tried, built_in) = (&tried.sessions, &built_in.sessions);
     // Each setting changes only its own field.
@@ -538,9 +549,11 @@ pub(super) fn loosening(name: &str, built_in: &Settings) -> String {
     if name.starts_with("policy.") && name.ends_with(".allow") {
         return "a repository may deny and have people asked, but not allow".to_owned();
     }
-    let limit = built_in.values.get(name).map(|(value, _)| value.to_string()).unwrap_or_default();
     let what = if name.starts_with("sandbox.") { "weaken" } else { "raise it above" };
-    format!("a repository may not {what} the built-in `{name} = {limit}`")
+    match built_in.values.get(name) {
+        Some((limit, _)) => format!("a repository may not {what} the built-in `{name} = {limit}`"),
+        None => format!("a repository may not {what} what is built in"),
+    }
 }
 
 pub(super) fn loosened(name: &str, built_in: &Settings, origin: &Origin) -> Problem {

@@ -30,7 +30,9 @@ pub(crate) use keys::{ANY_HOST, BAD_VALUE};
 pub(crate) use layer::{NOT_TOML, from_command_line, from_json, from_text, from_toml, from_variables, server_entries};
 pub(crate) use policy::{PolicyEntry, PolicyScope, PolicySubject, PolicyWord};
 
-use crate::model::{Claim, GitAccess, Problem, SandboxLevel, Severity, Source, Tier, Usage};
+use crate::model::{
+    Claim, GitAccess, HostPattern, NetworkAccess, Problem, SandboxLevel, Severity, Source, Tier, Usage,
+};
 
 /// Where a value came from, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,6 +189,10 @@ pub(crate) struct SandboxSettings {
     pub(crate) read: Vec<String>,
     /// What commands may do in the project's `.git` at level `full`.
     pub(crate) git: GitAccess,
+    /// What of the network they reach at level `full`; `None`: listed hosts, where the engine's own can be reached so.
+    pub(crate) network: Option<NetworkAccess>,
+    /// The user's list of hosts, beside those that engines and package managers need.
+    pub(crate) hosts: Vec<HostPattern>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -419,6 +425,7 @@ level = "full"
 require = false
 read = []
 git = "read-only"
+hosts = []
 
 [policy]
 questions = 30
@@ -530,6 +537,8 @@ impl Settings {
                 require: false,
                 read: Vec::new(),
                 git: GitAccess::ReadOnly,
+                network: None,
+                hosts: Vec::new(),
             },
             policy: PolicySettings { questions: u64::MAX, kept: BTreeMap::new() },
             budget: BudgetSettings::default(),

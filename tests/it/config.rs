@@ -20,6 +20,7 @@ fn every_value_is_listed_with_its_source() {
         policy.questions = 30                 (default)
         routing.threshold = 0.7               (default)
         sandbox.git = "read-only"             (default)
+        sandbox.hosts = []                    (default)
         sandbox.level = "rules"               (SQUAD_SANDBOX_LEVEL)
         sandbox.read = []                     (default)
         sandbox.require = false               (default)

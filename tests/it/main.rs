@@ -126,6 +126,8 @@ mod runner;
 mod sandbox;
 #[cfg(unix)]
 mod sandbox_attempts;
+#[cfg(target_os = "linux")]
+mod sandbox_network;
 #[cfg(unix)]
 mod screens;
 mod scrub;

@@ -80,6 +80,7 @@ const KEYS: &[Key] = &[
     key("isolation.tiers.full", [("\"clone\"", "clone"), ("\"project\"", "project")]),
     key("sandbox.require", [("true", "true"), ("false", "false")]),
     Key { name: "sandbox.read", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
+    Key { name: "sandbox.hosts", values: [("[\"one\"]", "one"), ("[\"two\"]", "two")], is_guarded: true },
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),
     Key {
         name: "engine.fallback",
@@ -122,7 +123,7 @@ const KEYS: &[Key] = &[
 
 /// Those that a list cannot try with any value: squad would run it, and `programs` tells what comes of that; or a
 /// repository may not set each of its values, and `sandbox` tells which.
-const ELSEWHERE: [&str; 3] = ["git.program", "sandbox.level", "sandbox.git"];
+const ELSEWHERE: [&str; 4] = ["git.program", "sandbox.level", "sandbox.git", "sandbox.network"];
 
 /// The names of all settings, from the one list of them; a star stands for free names.
 fn names() -> Vec<String> {

@@ -550,19 +550,26 @@ fn a_repository_may_only_tighten() {
     let repo = TestRepo::with_team();
     fs::write(
         repo.root().join(".squad/config.toml"),
-        "[sandbox]\nlevel = \"files\"\nread = [\"~/.ssh\"]\ngit = \"overlay\"\nrequire = true\n",
+        "[sandbox]\nlevel = \"files\"\nread = [\"~/.ssh\"]\ngit = \"overlay\"\nrequire = true\n\
+         network = \"open\"\nhosts = [\"evil.example\"]\n",
     )
     .expect("a file");
     let output = repo.squad(&["config", "list", "--json"]);
     let text = format!("{}{}", output.out, output.err);
-    for refused in ["`sandbox.level` is ignored", "`sandbox.read` is ignored", "`sandbox.git` is ignored"] {
-        assert!(text.contains(refused), "{refused}: {output}");
+    for refused in ["level", "read", "git", "network", "hosts"] {
+        assert!(text.contains(&format!("`sandbox.{refused}` is ignored")), "{refused}: {output}");
     }
     assert!(!text.contains("`sandbox.require` is ignored"), "{output}");
     let output = repo.squad(&["config", "set", "sandbox.level", "rules"]);
     assert_eq!(output.code, 2, "{output}");
     let output = repo.squad(&["config", "set", "--user", "sandbox.level", "most"]);
     assert!(output.err.contains("`most` is not a level; use full, files or rules"), "{output}");
+    let output = repo.squad(&["config", "set", "--user", "sandbox.hosts", "[\"https://example.com\"]"]);
+    assert!(output.code == 2 && output.err.contains("`https://example.com`, which is no host"), "{output}");
+    // It may ask for the strict one.
+    fs::write(repo.root().join(".squad/config.toml"), "[sandbox]\nnetwork = \"listed\"\n").expect("a file");
+    let output = repo.squad(&["config", "list"]);
+    assert!(output.out.contains("sandbox.network = \"listed\""), "{output}");
 }
 
 /// A home that squad cannot keep its state in leaves only the rules, which is said, or refused.

@@ -97,3 +97,45 @@ fn no_attempt_of_a_real_engine_gets_out() {
         println!("{engine}, {level}: {} attempts", attempts.len());
     }
 }
+
+/// The real programs reach their model, and nothing that no list names, whatever they start; and the outcome says both.
+#[test]
+fn real_engines_reach_what_is_listed() {
+    let try_it = "curl -s --max-time 9 -o /dev/null -w 'got %{http_code}' http://unlisted.invalid/; echo x > made.txt";
+    let bash = call("Bash", &json!({ "command": try_it, "description": "A test's command" }));
+    let exec = call("exec_command", &json!({ "cmd": try_it, "yield_time_ms": 30_000 }));
+    for engine in ["copilot", "claude", "codex"] {
+        let step = match engine {
+            "copilot" => shell(try_it),
+            "claude" => bash.clone(),
+            _ => exec.clone(),
+        };
+        let mut world = World::on_disk(|_: &Path| [plays("ada", &[&step, "say:Tried."])]);
+        match engine {
+            "copilot" => {}
+            "claude" => on_claude(&mut world, ""),
+            _ => on_codex(&mut world, &[], "gpt-5.5"),
+        }
+        for (name, value) in [("LEVEL", "full"), ("REQUIRE", "true"), ("NETWORK", "listed")] {
+            world.repo.variables.insert(format!("SQUAD_SANDBOX_{name}"), value.to_owned());
+        }
+        let ended =
+            world.run(&["orchestrate", "--json", "--permissions", "allow", "--agent", "ada", "Try the network"]);
+        if ended.code == Some(5) {
+            eprintln!("this system has no network of a program's own: {ended}");
+            return;
+        }
+        let work = &ended.of("agent.completed")[0];
+        assert_eq!(work["network"], "listed", "{engine}: {ended}");
+        let named = |kind: &str| work["hosts"][kind].to_string();
+        assert!(named("refused").contains("unlisted.invalid:80"), "{engine}: {ended}");
+        assert!(
+            named("reached").contains("127.0.0.1:") || named("reached").contains("localhost:"),
+            "{engine}: {ended}"
+        );
+        let said = ended.of("tool.completed").iter().map(|event| event["result"].to_string()).collect::<String>();
+        assert!(said.contains("got 403"), "{engine}: {ended}");
+        assert!(world.repo.exists("made.txt"), "{engine}: {ended}");
+        println!("{engine}: reached {}, refused {}", named("reached"), named("refused"));
+    }
+}

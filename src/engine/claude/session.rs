@@ -24,7 +24,7 @@ use crate::engine::dialect::Dialect;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTART_WAIT, RESTARTS, Recall, backoff, spawn};
 use crate::env::files::read_within;
 use crate::model::{Attachment, IntoMap, SandboxLevel, Tier, ToolChoice, printable};
-use crate::sandbox::level_of;
+use crate::sandbox::{Traffic, level_of};
 
 /// From the start of the program to its first answer.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -318,6 +318,10 @@ impl AdapterSession for Session {
 
     fn sandbox(&self) -> SandboxLevel {
         level_of(self.shared.sandbox.as_ref())
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.shared.traffic(&self.requests.opening.session)
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {

@@ -24,7 +24,7 @@ use crate::engine::{
     spawn_blocking,
 };
 use crate::model::{Attachment, IntoSet, SandboxLevel, printable};
-use crate::sandbox::level_of;
+use crate::sandbox::{Traffic, level_of};
 
 /// How often to try to restore a lost process.
 const MAX_RETRIES: u32 = 3;
@@ -553,6 +553,10 @@ impl AdapterSession for Session {
 
     fn sandbox(&self) -> SandboxLevel {
         level_of(self.core.shared.sandbox.as_ref())
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.core.shared.traffic(&self.core.opening.session)
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {

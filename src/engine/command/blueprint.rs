@@ -201,6 +201,8 @@ impl EnvironmentReader<'_> {
             package: None,
             protocol: None,
             home: base.as_ref().map(|base| base.home.clone()).unwrap_or_default(),
+            endpoint: Vec::new(),
+            hosts: Vec::new(),
             settings: base.as_ref().map(|base| base.settings.clone()).unwrap_or_default(),
             chat: match (is_stateful, &create) {
                 (false, _) => ChatSource::None,

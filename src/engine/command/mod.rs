@@ -26,10 +26,13 @@ mod stream;
 mod template;
 mod values;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
 pub(in crate::engine) use chats::{Chat, Chats, is_session_id};
@@ -49,7 +52,7 @@ use super::{Account, Adapter, EngineError, Opening};
 use crate::env::{ProjectPath, real};
 use crate::model::{AvailableModels, first_line};
 use crate::program::{Program, ProgramRefusal, Programs, Variables, repository_file};
-use crate::sandbox::{Sandbox, command_in};
+use crate::sandbox::{Sandbox, Traffic, command_in};
 use crate::settings::SessionProtocol;
 
 #[derive(Clone, Debug)]
@@ -104,6 +107,8 @@ pub(in crate::engine) struct Shared {
     mark: Mark,
     squad: Option<PathBuf>,
     pub(in crate::engine) sandbox: Option<Sandbox>,
+    /// The same with the traffic of each session.
+    of_sessions: Mutex<BTreeMap<String, Sandbox>>,
     pub(in crate::engine) mcp_servers: McpServers,
 }
 
@@ -130,6 +135,7 @@ impl Command {
             mark,
             squad,
             sandbox,
+            of_sessions: Mutex::default(),
             mcp_servers,
         };
         // Claude Code stores each message as it comes, and goes on with its turn when nobody answers any more.
@@ -164,7 +170,7 @@ impl Shared {
         may_write: bool,
         writable: Option<PathBuf>,
     ) -> tokio::process::Command {
-        let sandbox = self.sandbox.clone().map(|sandbox| sandbox.with_writable(writable));
+        let sandbox = self.sandbox_of(session).map(|sandbox| sandbox.with_writable(writable));
         let sandbox =
             sandbox.map(|sandbox| if may_write { sandbox } else { sandbox.without_writable(&real(&self.directory)) });
         let mut variables = environment::allowed(&self.variables, &self.profile.env);
@@ -174,6 +180,18 @@ impl Shared {
         command.env("SQUAD_RUN", &self.run).env(SESSION_VARIABLE, session);
         command.envs([self.mark.variable()]).current_dir(directory);
         command
+    }
+
+    /// The sandbox in which a session's program is started, each time with the same traffic.
+    fn sandbox_of(&self, session: &str) -> Option<Sandbox> {
+        let sandbox = self.sandbox.as_ref()?;
+        let mut known = self.of_sessions.lock();
+        Some(known.entry(session.to_owned()).or_insert_with(|| sandbox.clone().of_session()).clone())
+    }
+
+    /// The hosts that a session's program reaches.
+    pub(in crate::engine) fn traffic(&self, session: &str) -> Option<Arc<Traffic>> {
+        self.sandbox_of(session)?.traffic().cloned()
     }
 
     /// Where the program keeps its sessions.

@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 use super::arguments::Arguments;
 use super::values::Values;
 use crate::engine::releases::is_package;
-use crate::engine::{Capabilities, Capability, EngineError};
+use crate::engine::{Capabilities, Capability, EngineError, EngineHosts};
 use crate::env::files::read_within;
 use crate::env::real;
-use crate::model::{SandboxLevel, list};
+use crate::model::{HostPattern, HostPort, SandboxLevel, list};
 use crate::program::{Variables, variable};
 use crate::settings::{
     Chats as ChatSource, EngineProfile, Loopback, PromptWay, SessionProtocol, StateMode, StreamKind, ToolsWay,
@@ -49,6 +49,9 @@ pub(crate) struct Profile {
     pub(crate) inside: Option<Vec<String>>,
     pub(super) home: Vec<String>,
     pub(super) settings: Vec<String>,
+    /// See [`EngineProfile`].
+    pub(super) endpoint: Vec<String>,
+    pub(super) hosts: Vec<String>,
     pub(crate) chat: ChatSource,
     pub(crate) create_chat: Option<Arguments>,
     /// The program that creates a chat, if it is another one.
@@ -99,6 +102,28 @@ impl Login {
             _ => expanded(by, variables).is_some_and(|path| path.exists()),
         })
     }
+}
+
+/// What an entry of a list of hosts names; `None`: it is not there.
+fn places(entry: &str, variables: &Variables) -> Option<Vec<HostPattern>> {
+    let of_url = |url: &str| HostPort::of_url(url).map(HostPattern::from);
+    if let Some((path, word)) = entry.split_once('#') {
+        let text = read_within(&expanded(path, variables)?, LARGEST_SETTINGS).ok()?.ok()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let behind = |(at, _): (usize, &str)| {
+            // `word = "…"`, `"word": "…"`
+            let value = text.get(at + word.len()..)?.trim_start_matches(['"', ' ', '=', ':', '\'']);
+            of_url(value.split(['"', '\'', '\n', '\r', ' ']).next()?)
+        };
+        let found: Vec<HostPattern> = text.match_indices(word).filter_map(behind).collect();
+        return Some(found).filter(|found| !found.is_empty());
+    }
+    if let Some(name) = entry.strip_prefix('$') {
+        let value = variable(variables, name).filter(|value| !value.is_empty())?;
+        // One that is no address says that the models are elsewhere.
+        return Some(of_url(&value.to_string_lossy()).into_iter().collect());
+    }
+    HostPattern::parse(entry).ok().map(|host| vec![host])
 }
 
 /// The largest file of settings that is searched for a word, in bytes.
@@ -185,6 +210,8 @@ impl Profile {
             inside: fields.inside,
             home: fields.home.unwrap_or_default(),
             settings: fields.settings.unwrap_or_default(),
+            endpoint: fields.endpoint.unwrap_or_default(),
+            hosts: fields.hosts.unwrap_or_default(),
             chat,
             create_chat: fields.create_chat.map(Arguments::Listed),
             create_program: None,
@@ -323,6 +350,18 @@ impl Profile {
                  read-only mode"
             )),
         })
+    }
+
+    /// The hosts that it needs.
+    pub(in crate::engine) fn hosts(&self, variables: &Variables) -> EngineHosts {
+        let mut own = variables.clone();
+        own.extend(self.set.iter().map(|(name, value)| (name.into(), value.into())));
+        let named = |entry: &String| places(entry, &own);
+        let found = self.endpoint.iter().find_map(named).unwrap_or_default();
+        let others = self.hosts.iter().filter_map(named).flatten();
+        let others = found.iter().skip(1).cloned().chain(others).collect();
+        let endpoint = found.into_iter().next().and_then(|pattern| pattern.place());
+        EngineHosts { endpoint, others }
     }
 
     /// The arguments of the mode that it works in, in squad's sandbox of this level.

@@ -29,7 +29,7 @@ use crate::model::{
     Attachment, Exited, ModelChoice, ModelLayer, SandboxLevel, ToolChoice, Usage, first_line, printable, seconds,
 };
 use crate::program::Program;
-use crate::sandbox::level_of;
+use crate::sandbox::{Traffic, level_of};
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
 
 /// Maximum bytes of one argument. Linux allows 128 KiB, Windows 32 KB for all arguments together.
@@ -126,6 +126,10 @@ impl AdapterSession for Session {
 
     fn sandbox(&self) -> SandboxLevel {
         level_of(self.turn.shared.sandbox.as_ref())
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.turn.shared.traffic(&self.turn.opening.session)
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {

@@ -30,7 +30,7 @@ impl World {
         let program = self.folder.path().join("agent");
         crate::script::write(&program, &format!("#!/bin/sh\n{script}"));
         let text = format!("[agent]\nprogram = '{}'\nstrict = [\"--safe\"]\n{fields}", program.display());
-        let users: std::collections::BTreeMap<String, EngineProfile> = toml::from_str(&text).expect("a table");
+        let users: BTreeMap<String, EngineProfile> = toml::from_str(&text).expect("a table");
         Command::start(Options {
             profile: Profile::find("agent", &users).expect("there").expect("complete"),
             squad: None,

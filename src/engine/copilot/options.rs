@@ -6,8 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::engine::{Account, EngineError, EngineKind};
-use crate::model::Slug;
+use crate::engine::{Account, EngineError, EngineHosts, EngineKind};
+use crate::model::{HostPattern, HostPort, Slug};
 use crate::program::{Variables, variable};
 use crate::sandbox::Sandbox;
 
@@ -37,6 +37,23 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         variable(&self.variables, name)
+    }
+
+    /// The hosts that it needs: the endpoint of its own, or GitHub's.
+    pub(crate) fn hosts(&self) -> EngineHosts {
+        const GITHUB: &str = "github.com";
+        if let Some(Provider { base_url, .. }) = &self.provider {
+            return EngineHosts { endpoint: HostPort::of_url(base_url), others: Vec::new() };
+        }
+        let named = ["COPILOT_GH_HOST", "GH_HOST"].iter().find_map(|name| self.variable(name));
+        let named = named.map(|host| host.to_string_lossy().into_owned()).filter(|host| host != GITHUB);
+        let hosts = match &named {
+            // Which host of a company's own has the models, the login says.
+            Some(host) => vec![host.clone(), format!("*.{host}")],
+            None => [GITHUB, "api.github.com", "*.githubcopilot.com"].map(str::to_owned).to_vec(),
+        };
+        let endpoint = if named.is_none() { HostPort::new("api.githubcopilot.com", 443) } else { None };
+        EngineHosts { endpoint, others: hosts.iter().filter_map(|host| HostPattern::parse(host).ok()).collect() }
     }
 
     /// Whose quota it uses: that of the endpoint's key, or else of the login.
@@ -171,6 +188,14 @@ impl McpServer {
 }
 
 impl McpServer {
+    /// The host that it is on, if the user configured one.
+    pub(crate) fn host(&self) -> Option<HostPort> {
+        match self {
+            Self::Local { .. } => None,
+            Self::Http { url, .. } | Self::Sse { url, .. } => HostPort::of_url(url),
+        }
+    }
+
     /// Whether agents are offered its tool of this name.
     pub(crate) fn offers(&self, tool: &str) -> bool {
         let (Self::Local { offer, .. } | Self::Http { offer, .. } | Self::Sse { offer, .. }) = self;

@@ -12,7 +12,7 @@ use crate::engine::connection::{CallError, Connection, FactQueue, turn_ended};
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, RESTARTS, Recall, spawn};
 use crate::model::{Attachment, SandboxLevel};
 use crate::program::repository_file;
-use crate::sandbox::level_of;
+use crate::sandbox::{Traffic, level_of};
 
 /// Programs that the CLI starts when an agent uses its tool `lsp`. No option of the CLI keeps it from reading this file.
 const LANGUAGE_SERVERS: &str = ".github/lsp.json";
@@ -197,6 +197,10 @@ impl AdapterSession for Session {
 
     fn sandbox(&self) -> SandboxLevel {
         level_of(self.server.options.sandbox.as_ref())
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.server.options.sandbox.as_ref()?.traffic().cloned()
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {

@@ -108,6 +108,7 @@ pub(crate) fn show(fact: &Fact) -> String {
             let files: Vec<String> = files.iter().map(|file| format!("{} {:?}", file.path, file.text)).collect();
             format!("write {}", files.join(", "))
         }
+        Fact::Request(Request::Host(place, _)) => format!("may reach {place}"),
         Fact::Request(Request::Permission { access, tool, detail, .. }) => format!("may {access:?} {tool}: {detail}"),
         Fact::Request(Request::Question { text, choices, .. }) => format!("question {text} {choices:?}"),
         Fact::Usage(usage) => {

@@ -480,6 +480,7 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
                 Answers::Refuse => reply.send(Approval::Deny(REFUSED.to_owned())),
                 Answers::Nothing => drop(reply),
             },
+            Request::Host(_, reply) => reply.send(Approval::Deny(REFUSED.to_owned())),
             Request::Unasked(reply) => match answers {
                 Answers::Allow => reply.send(true),
                 Answers::Refuse => reply.send(false),

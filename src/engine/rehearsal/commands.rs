@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
 use tokio::process::Command;
 use tokio::sync::Mutex;
@@ -10,7 +11,7 @@ use crate::engine::process_group::{Mark, apart};
 use crate::engine::{Opening, spawn_blocking};
 use crate::model::SandboxLevel;
 use crate::program::{Programs, SHELL, Variables};
-use crate::sandbox::{Sandbox, command_in, level_of};
+use crate::sandbox::{Sandbox, Traffic, command_in, level_of};
 
 /// The environment that commands run in.
 #[derive(Clone, Debug)]
@@ -36,11 +37,17 @@ const SESSION: &str = "SQUAD_REHEARSAL_SESSION";
 
 impl Commands {
     pub(super) fn new(surroundings: Surroundings) -> Self {
+        let sandbox = surroundings.sandbox.map(Sandbox::of_session);
+        let surroundings = Surroundings { sandbox, ..surroundings };
         Self { surroundings: Some(surroundings), mark: Mutex::default() }
     }
 
     pub(super) fn sandbox(&self) -> SandboxLevel {
         level_of(self.surroundings.as_ref().and_then(|surroundings| surroundings.sandbox.as_ref()))
+    }
+
+    pub(super) fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.surroundings.as_ref()?.sandbox.as_ref()?.traffic().cloned()
     }
 
     /// Runs a command line to its end. Returns its exit code and its output; fails if it cannot be started.

@@ -43,6 +43,7 @@ pub(crate) use script::Script;
 use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening};
 use crate::engine::spawn;
 use crate::model::{Attachment, AvailableModels, ConnectionState, SandboxLevel, Slug};
+use crate::sandbox::Traffic;
 use commands::Commands;
 use play::ScriptedPanic;
 use script::Step;
@@ -162,6 +163,10 @@ impl AdapterSession for Session {
 
     fn sandbox(&self) -> SandboxLevel {
         self.commands.sandbox()
+    }
+
+    fn traffic(&self) -> Option<Arc<Traffic>> {
+        self.commands.traffic()
     }
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {

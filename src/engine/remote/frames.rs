@@ -218,6 +218,9 @@ pub(crate) struct Opened {
     pub(crate) workspace: Option<String>,
     pub(crate) reports_tools: bool,
     pub(crate) sandbox: SandboxLevel,
+    /// Its programs reach listed hosts only.
+    #[serde(default)]
+    pub(crate) is_listed: bool,
 }
 
 /// A request about an open session.
@@ -268,6 +271,7 @@ pub(crate) enum Asked {
     BeforeTool(ToolCall),
     Write(Vec<Writing>),
     Permission { call: Option<String>, access: Access, tool: String, detail: String },
+    Host(String),
     Unasked {},
     AfterTool(ToolCall, ToolResult),
     Question { text: String, choices: Vec<String> },
@@ -302,6 +306,7 @@ impl Asked {
             Request::Permission { call, access, tool, detail, reply } => {
                 (Self::Permission { call, access, tool, detail }, to(reply))
             }
+            Request::Host(place, reply) => (Self::Host(place), to(reply)),
             Request::Unasked(reply) => (Self::Unasked {}, to(reply)),
             Request::AfterTool(call, result, reply) => (Self::AfterTool(call, result), to(reply)),
             Request::Question { text, choices, reply } => (Self::Question { text, choices }, to(reply)),
@@ -326,6 +331,7 @@ impl Asked {
             Self::Permission { call, access, tool, detail } => {
                 Request::Permission { call, access, tool, detail, reply: from::<Approval>(answer) }
             }
+            Self::Host(place) => Request::Host(place, from(answer)),
             Self::Unasked {} => Request::Unasked(from(answer)),
             Self::AfterTool(call, result) => Request::AfterTool(call, result, from(answer)),
             Self::Question { text, choices } => Request::Question { text, choices, reply: from(answer) },
@@ -444,6 +450,7 @@ mod tests {
                 Request::BeforeTool(_, to) => fits(to, reply),
                 Request::Write(_, to) => fits(to, reply),
                 Request::Permission { reply: to, .. } => fits(to, reply),
+                Request::Host(_, to) => fits(to, reply),
                 Request::Unasked(to) => fits(to, reply),
                 Request::AfterTool(_, _, to) => fits(to, reply),
                 Request::Question { reply: to, .. } => fits(to, reply),
@@ -465,6 +472,9 @@ mod tests {
             let (reply, given) = Reply::channel();
             let (tool, detail) = ("shell".to_owned(), "ls".to_owned());
             sent(Request::Permission { call: None, access: Access::Shell, tool, detail, reply }, json!(expected)).await;
+            assert_eq!(given.await, Ok(expected.clone()));
+            let (reply, given) = Reply::channel();
+            sent(Request::Host("example.com:443".to_owned(), reply), json!(expected)).await;
             assert_eq!(given.await, Ok(expected));
         }
         let (to, given) = Reply::channel();

@@ -231,6 +231,10 @@ impl AdapterSession for Session {
         self.opened.sandbox
     }
 
+    fn is_listed(&self) -> bool {
+        self.opened.is_listed
+    }
+
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let attached = attached(&self.link.options.launch.directory, attachments)?;
         self.turns += 1;

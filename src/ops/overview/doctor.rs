@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::compile;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{DecisionState, Problem, SandboxLevel, Severity, Source, list, plural};
+use crate::model::{DecisionState, NetworkAccess, Problem, SandboxLevel, Severity, Source, list, plural};
 use crate::ops::Project;
 use crate::ops::decisions::list as decisions;
 use crate::ops::decisions::withdrawn::Withdrawn;
@@ -18,7 +18,7 @@ use crate::ops::run::order::flag_settings;
 use crate::ops::team::engines::{self, Governed};
 use crate::ops::team::hosts;
 use crate::ops::team::manifest::{self, Manifest};
-use crate::ops::team::sandbox;
+use crate::ops::team::sandbox::{self, Bounds};
 use crate::ops::team::shell;
 use crate::ops::team::templates::Templates;
 use crate::program::Programs;
@@ -33,6 +33,12 @@ pub(crate) struct Diagnosis {
     pub(crate) governed: BTreeMap<String, Governed>,
     /// What bounds the agents' programs, tried just now.
     pub(crate) sandbox: Option<SandboxLevel>,
+    /// What of the network they reach, at level `full`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<NetworkAccess>,
+    /// Why that is open, if nobody asked for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) network_open: Option<String>,
     /// The result of `--prove`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<Proof>,
@@ -134,8 +140,11 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
     let (found, governed, ready) = engines(env, &project)?;
     problems.extend(found);
     well.extend(ready.into_iter().map(|state| ("engine", state)));
-    let (level, found) = bounds(env, &project);
+    let (bounds, found) = bounds(env, &project);
     problems.extend(found);
+    let level = bounds.as_ref().map(Bounds::level);
+    let network = bounds.map(|bounds| engines::network(env, &project, bounds)).transpose()?.flatten();
+    let (network, network_open) = network.map_or((None, None), |(access, open)| (Some(access), open));
     let (proof, amount) = match proves {
         true => {
             let (proof, found) = prove::prove(&project.repository)?;
@@ -154,7 +163,7 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
         well.push(("ledger", ledger(amount)));
     }
     problems.extend(damage.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
-    Ok(Diagnosis { problems, well, governed, sandbox: level, proof })
+    Ok(Diagnosis { problems, well, governed, sandbox: level, network, network_open, proof })
 }
 
 const NO_TEAM: &str = "team-missing";
@@ -193,7 +202,7 @@ fn usable(report: &engines::Report) -> Option<String> {
 }
 
 /// Which level of the sandbox the system has; `None`: no run can start.
-fn bounds(env: &Env, project: &Project) -> (Option<SandboxLevel>, Option<Finding>) {
+fn bounds(env: &Env, project: &Project) -> (Option<Bounds>, Option<Finding>) {
     let find = |severity, message: String, hint: Option<String>| {
         let place = Source::new(project.work_dir.display().to_string(), 0);
         let problem = Problem::new(severity, place, "sandbox-weaker", message);
@@ -204,7 +213,7 @@ fn bounds(env: &Env, project: &Project) -> (Option<SandboxLevel>, Option<Finding
         Err(failure) => return (None, Some(find(Severity::Error, failure.message, failure.hint))),
     };
     let (level, wanted) = (bounds.level(), project.settings.sandbox.level);
-    let found = bounds.weaker.map(|reason| {
+    let found = bounds.weaker.clone().map(|reason| {
         let is_limited = fs::read_to_string(NAMESPACES_LIMITED).is_ok_and(|text| text.trim() == "1");
         let hint = match () {
             () if !reason.contains("namespace") && !reason.contains("Landlock") => None,
@@ -213,10 +222,13 @@ fn bounds(env: &Env, project: &Project) -> (Option<SandboxLevel>, Option<Finding
             }
             () => Some("it needs a Linux kernel with Landlock (6.2) and user namespaces"),
         };
-        let message = format!("agents run in the sandbox `{level}` and not `{wanted}`: {reason}");
+        let message = match level == wanted {
+            true => format!("agents run in the sandbox `{level}`, but with an open network: {reason}"),
+            false => format!("agents run in the sandbox `{level}` and not `{wanted}`: {reason}"),
+        };
         find(Severity::Note, message, hint.map(str::to_owned))
     });
-    (Some(level), found)
+    (Some(bounds), found)
 }
 
 /// Ubuntu's limit of user namespaces.

@@ -29,7 +29,6 @@ use crate::pool::{
 use crate::route::asks_for_work;
 use crate::route::choice::{self, Chosen};
 use crate::route::{self, ceremonies, overlaps};
-use crate::sandbox::level_of;
 use crate::tools::Tool;
 
 /// A run's inputs; its methods are the phases.
@@ -400,7 +399,7 @@ impl Executor<'_> {
         let (bounds, is_cloned) = (self.workers.pool.sandbox(), self.clones.is_some_and(|clones| clones.is_for(agent)));
         let git =
             (requests.may_commit && !is_cloned, !is_cloned && bounds.is_some_and(|bounds| bounds.git().is_some()));
-        let sandbox = sandbox::explained(level_of(bounds), &self.project.settings.sandbox, git);
+        let sandbox = sandbox::explained(bounds, &self.project.settings.sandbox, git);
         Situation { user, branch, permissions, sandbox, limits }.text()
     }
 }

@@ -11,7 +11,7 @@ use crate::engine::command::{self, Profile};
 use crate::engine::{Capabilities, EngineError, EngineKind, Startable, copilot, rehearsal, remote, with_hint};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Claim, IntoMap, IntoSet, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
+use crate::model::{Claim, IntoMap, IntoSet, NetworkAccess, Plan, PlanKind, RunId, SandboxLevel, Slug, list};
 use crate::ops::team::proofs::{self, KnownProofs, Started};
 use crate::ops::team::sandbox;
 use crate::ops::{Project, Workspace, runtime};
@@ -801,6 +801,33 @@ async fn copilot_report(
     (report.installed, report.ready) = (true, Readiness::Ready);
     report.models = probe.models.unwrap_or_default();
     report
+}
+
+/// What of the network the programs of a project's engine reach, and why that is open if nobody asked for it. `None`: at
+/// level `full` only.
+///
+/// # Errors
+///
+/// A runtime cannot be started.
+pub(crate) fn network(
+    env: &Env,
+    project: &Project,
+    bounds: sandbox::Bounds,
+) -> Result<Option<(NetworkAccess, Option<String>)>, Failure> {
+    let Some(sandbox) = bounds.sandbox.filter(|sandbox| sandbox.level() == SandboxLevel::Full) else { return Ok(None) };
+    // Nothing is started for it.
+    let Some(run) = RunId::parse("engines") else { return Ok(None) };
+    let name = &project.settings.engine.name;
+    let startable = startable_of(env, project, &run, name, None, Some(&sandbox));
+    let startable = startable.unwrap_or_else(Startable::Not);
+    let (access, open) = match startable.hosts() {
+        Some((hosts, sandbox)) if sandbox.network() == NetworkAccess::Listed => {
+            let (sandbox, open) = runtime(env)?.block_on(hosts.within(sandbox.clone()));
+            (sandbox.network(), open)
+        }
+        _ => (sandbox.network(), bounds.network_open),
+    };
+    Ok(Some((access, open)))
 }
 
 /// The level of the sandbox in which a run would start a program, if that changes how it is started.

@@ -4,6 +4,7 @@
 //! people keep keys.
 
 mod protected;
+mod registries;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ use crate::engine::command::Profile;
 use crate::env::{Env, files::measure, real};
 use crate::error::{Failure, FailureKind};
 use crate::git::SHARED;
-use crate::model::{EventKind, GitAccess, IntoMap, SandboxLevel, Sort};
+use crate::model::{EventKind, GitAccess, HostPattern, HostPort, IntoMap, NetworkAccess, SandboxLevel, Sort};
 use crate::ops::Project;
 use crate::pool::Reports;
 use crate::program::{Programs, git_folders, may_be_alive};
-use crate::sandbox::{GitCopy, Lack, Preparation, Rules, Sandbox, level_of};
+use crate::sandbox::{GitCopy, Lack, Preparation, Rules, Sandbox, Upstream, level_of};
 use crate::settings::{SandboxSettings, Settings};
 pub(crate) use protected::ignored_environment_files;
 
@@ -134,6 +135,8 @@ pub(crate) struct Bounds {
     pub(crate) sandbox: Option<Sandbox>,
     /// Why it is weaker than the settings ask for.
     pub(crate) weaker: Option<String>,
+    /// Why the network is open at level `full`, if nobody asked for that or against it.
+    pub(crate) network_open: Option<String>,
 }
 
 impl Bounds {
@@ -160,12 +163,16 @@ impl Bounds {
 pub(crate) fn of_run(env: &Env, project: &Project, attached: &[PathBuf]) -> Result<Bounds, Failure> {
     let settings = &project.settings.sandbox;
     let mut reasons = Vec::new();
-    let mut found = None;
+    let (mut found, mut network_open) = (None, None);
     for level in [SandboxLevel::Full, SandboxLevel::Files].into_iter().filter(|level| *level >= settings.level) {
         let made = sandbox(env, project, attached, level);
-        match made.and_then(|sandbox| sandbox.probe().map(|()| sandbox)) {
-            Ok(sandbox) => {
+        match made.and_then(|sandbox| tried(env, project, sandbox)) {
+            Ok((sandbox, open)) => {
                 found = Some(sandbox);
+                match settings.network {
+                    Some(NetworkAccess::Listed) => reasons.extend(open.map(|why| format!("network `listed`: {why}"))),
+                    _ => network_open = open,
+                }
                 break;
             }
             Err(Lack::Missing(reason)) => reasons.push(format!("`{level}`: {reason}")),
@@ -183,14 +190,47 @@ pub(crate) fn of_run(env: &Env, project: &Project, attached: &[PathBuf]) -> Resu
             Err(Failure::new(FailureKind::Policy, message)
                 .hint("`squad doctor` says what is missing; `sandbox.require = false` starts agents without it"))
         }
-        _ => Ok(Bounds { sandbox: found, weaker }),
+        _ => Ok(Bounds { sandbox: found, weaker, network_open }),
     }
+}
+
+/// Tries a sandbox, with a network of its own where the settings allow for one; or why it has none.
+fn tried(env: &Env, project: &Project, sandbox: Sandbox) -> Result<(Sandbox, Option<String>), Lack> {
+    let access = project.settings.sandbox.network;
+    if sandbox.level() != SandboxLevel::Full || access == Some(NetworkAccess::Open) {
+        return sandbox.probe().map(|()| (sandbox, None));
+    }
+    let is_required = access == Some(NetworkAccess::Listed);
+    let listed = sandbox.clone().with_network(&upstream(env), listed_hosts(env, project), is_required);
+    let listed = listed.and_then(|listed| listed.probe().map(|()| listed).map_err(Lack::reason));
+    match listed {
+        Ok(listed) => Ok((listed, None)),
+        // What else is wrong, this says.
+        Err(reason) => sandbox.probe().map(|()| (sandbox, Some(reason))),
+    }
+}
+
+/// The proxies of the user's own programs.
+fn upstream(env: &Env) -> Upstream {
+    let of = |name: &str| {
+        let found = env.variable(name).or_else(|| env.variable(&name.to_lowercase()));
+        found.unwrap_or_default().to_owned()
+    };
+    Upstream { all: of("ALL_PROXY"), http: of("HTTP_PROXY"), https: of("HTTPS_PROXY"), no: of("NO_PROXY") }
+}
+
+/// The hosts that the programs of any engine may reach: the user's list, the user's servers, and package registries.
+fn listed_hosts(env: &Env, project: &Project) -> Vec<HostPattern> {
+    let settings = &project.settings;
+    let servers = settings.mcp.values().filter_map(|server| HostPort::of_url(server.url.as_deref()?));
+    let others = servers.map(HostPattern::from).chain(registries::of_user(env));
+    settings.sandbox.hosts.iter().cloned().chain(others).collect()
 }
 
 /// The bounds explained to an agent, so that it need not find out by failing.
 /// `has_copy`: its git works on a copy of `.git`.
 pub(crate) fn explained(
-    level: SandboxLevel,
+    sandbox: Option<&Sandbox>,
     settings: &SandboxSettings,
     (may_commit, has_copy): (bool, bool),
 ) -> Option<String> {
@@ -199,7 +239,15 @@ pub(crate) fn explained(
         false => "so leave your changes in the work tree",
     };
     let writable = "what you start can write in the project and in $TMPDIR, and nowhere else";
-    match level {
+    let is_listed = sandbox.is_some_and(|sandbox| sandbox.network() == NetworkAccess::Listed);
+    let network = match is_listed {
+        true => {
+            " It reaches package registries and the hosts that the user lists: with others a proxy answers 403, and \
+                 there is no way around it, so say which host you need."
+        }
+        false => "",
+    };
+    let explained = match level_of(sandbox) {
         SandboxLevel::Full if has_copy => Some(format!(
             "{writable}. Your git works on a copy of `.git`: what you commit there is kept for the user as a ref below \
              `refs/squad/runs`, and moves none of the user's branches."
@@ -209,7 +257,8 @@ pub(crate) fn explained(
         }
         SandboxLevel::Full | SandboxLevel::Files => Some(format!("{writable}.")),
         SandboxLevel::Rules => None,
-    }
+    };
+    explained.map(|text| text + network)
 }
 
 /// squad's own folder for what is no part of a repository.
@@ -286,6 +335,7 @@ fn sandbox(env: &Env, project: &Project, attached: &[PathBuf], level: SandboxLev
         prepared,
         set,
         unset: DAEMONS.map(str::to_owned).to_vec(),
+        network: None,
     };
     if project.settings.sandbox.git == GitAccess::Open {
         // That of a linked work tree, or of a repository around the project, lies elsewhere.

@@ -27,6 +27,9 @@ const NOTHING_OPEN: &str = "goes on with it";
 /// The most decisions that are named.
 const DECISIONS: usize = 3;
 
+/// Most hosts that a card names.
+const SHOWN_HOSTS: usize = 4;
+
 /// Collects what the card of a run says.
 #[derive(Debug, Default)]
 pub(crate) struct Card {
@@ -42,6 +45,8 @@ pub(crate) struct Card {
     verdicts: BTreeMap<Slug, (Verdict, String)>,
     /// What bounded the agents' programs.
     sandboxes: BTreeSet<SandboxLevel>,
+    /// The hosts that they were refused.
+    refused_hosts: BTreeSet<String>,
     /// Commits of agents' own git, as refs.
     fetched: Vec<(Slug, String)>,
     /// When each agent's commands were completed, and when any agent last wrote a file, as counts of tool calls.
@@ -118,6 +123,7 @@ impl Card {
             kind => {
                 if let Some((_, end)) = kind.end().filter(|_| agent.is_some()) {
                     self.sandboxes.extend(end.sandbox);
+                    self.refused_hosts.extend(end.hosts.refused.iter().cloned());
                 }
             }
         }
@@ -189,6 +195,12 @@ impl Card {
         for level in self.sandboxes.iter().filter(|level| **level != SandboxLevel::Rules) {
             let text = format!("{level}: only the project, temporary files and caches could be written");
             rows.note("sandbox", Text::default().plain(&text));
+        }
+        if !self.refused_hosts.is_empty() {
+            let more = self.refused_hosts.len().saturating_sub(SHOWN_HOSTS);
+            let more = (more > 0).then(|| format!("{more} more"));
+            let shown = list(self.refused_hosts.iter().take(SHOWN_HOSTS).cloned().chain(more));
+            rows.note("network", Text::default().plain(&format!("{shown} not reached; `sandbox.hosts` lists hosts")));
         }
         if let Some((merged, _)) = &self.merged {
             rows.note("merged", Text::default().plain(merged.strip_prefix("merged ").unwrap_or(merged)));

@@ -50,6 +50,7 @@ impl Answers {
             Request::AfterTool(_, _, reply) => reply.send(self.result.map(str::to_owned)),
             Request::Question { reply, .. } => reply.send(self.answer.map(str::to_owned)),
             Request::Unasked(reply) => reply.send(false),
+            Request::Host(_, reply) => reply.send(Approval::Deny("it is not listed".to_owned())),
         }
     }
 

@@ -135,6 +135,7 @@ fn answer(request: Request) {
         Request::AfterTool(_, _, reply) => reply.send(None),
         Request::Unasked(reply) => reply.send(true),
         Request::Question { reply, .. } => reply.send(Some("blue".into())),
+        Request::Host(_, reply) => reply.send(Approval::Deny("it is not listed".into())),
     }
 }
 

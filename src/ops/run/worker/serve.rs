@@ -266,6 +266,7 @@ impl Client {
             workspace: session.workspace(),
             reports_tools: session.reports_tools(),
             sandbox: session.sandbox(),
+            is_listed: session.is_listed(),
         };
         if let Some(prepared) = site.prepared() {
             worker.outbox.tell(number, prepared);

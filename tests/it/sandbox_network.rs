@@ -1,0 +1,135 @@
+//! What an agent's programs reach at level `full`. On a system without it, its stories say so and end.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use crate::sandbox::{World, results};
+use crate::support::{Output, TestRepo};
+
+/// A host on this machine, which says `hello` to everybody.
+fn host() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\nhello\n");
+        }
+    });
+    port
+}
+
+fn world(network: Option<&str>) -> Option<World> {
+    let mut world = World::at("full")?;
+    if let Some(network) = network {
+        world.repo.variables.insert("SQUAD_SANDBOX_NETWORK".into(), network.into());
+    }
+    let tried = completed(&world.run(&["true"]));
+    if network != Some("open") && tried["network"] != "listed" {
+        eprintln!("this system has no network of a program's own: {tried}");
+        return None;
+    }
+    Some(world)
+}
+
+/// What was recorded of the agent's work.
+fn completed(output: &Output) -> serde_json::Value {
+    let events = TestRepo::events(output);
+    events.into_iter().find(|event| event["type"] == "agent.completed").unwrap_or_else(|| panic!("{output}"))
+}
+
+/// A port of this machine is reached where the user lists it, at that port, and nothing else of it is.
+#[test]
+fn what_is_listed_is_reached_and_nothing_else() {
+    let (listed, other) = (host(), host());
+    let fetch = |port: u16| format!("curl -s --max-time 5 http://127.0.0.1:{port}/ || echo none");
+    // Past every variable.
+    let direct = |port: u16| {
+        format!(
+            "env -i PATH=\"$PATH\" python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)' || echo none"
+        )
+    };
+    let proxied = "curl -s --max-time 5 -o /dev/null -w '%{http_code} %{errormsg}' http://unlisted.invalid/";
+    let tunnel = "curl -s --max-time 5 https://unlisted.invalid/ -o /dev/null -w '%{http_connect}'";
+    let name = "getent hosts example.com || echo no name";
+    let commands =
+        [fetch(listed), fetch(other), direct(listed), direct(other), proxied.into(), tunnel.into(), name.into()];
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    for (network, reaches) in [(None, false), (Some("listed"), false), (Some("open"), true)] {
+        let Some(mut world) = world(network) else { return };
+        let hosts = format!("127.0.0.1:{listed}");
+        world.repo.variables.insert("SQUAD_SANDBOX_HOSTS".into(), hosts.clone());
+        let output = world.run(&commands);
+        let said = results(&output);
+        let said: Vec<&str> = said.lines().collect();
+        assert_eq!(said.len(), commands.len(), "{output}");
+        assert!(said[0].contains("hello"), "{network:?}: {said:#?}");
+        assert_eq!(said[1].contains("hello"), reaches, "{network:?}: {said:#?}");
+        assert!(!said[2].contains("none"), "{network:?}: {said:#?}");
+        assert_eq!(!said[3].contains("none"), reaches, "{network:?}: {said:#?}");
+        let work = completed(&output);
+        assert_eq!(work["sandbox"], "full");
+        if reaches {
+            assert_eq!(work["network"], "open", "{work}");
+            assert!(work["hosts"].is_null(), "{work}");
+            continue;
+        }
+        assert!(said[4].contains("403"), "{said:#?}");
+        assert!(said[5].contains("403"), "{said:#?}");
+        assert!(said[6].contains("no name"), "{said:#?}");
+        assert_eq!(work["network"], "listed", "{work}");
+        assert_eq!(work["hosts"]["reached"], serde_json::json!([hosts]), "{work}");
+        let refused = serde_json::json!(["unlisted.invalid:443", "unlisted.invalid:80"]);
+        assert_eq!(work["hosts"]["refused"], refused, "{work}");
+    }
+}
+
+/// Nothing that lies in the repository adds a host.
+#[test]
+fn a_repository_lists_no_host() {
+    let Some(world) = world(None) else { return };
+    let port = host();
+    world.repo.write(".squad/config.toml", &format!("[sandbox]\nhosts = [\"127.0.0.1:{port}\"]\nnetwork = \"open\"\n"));
+    world.repo.write(".npmrc", &format!("registry=http://127.0.0.1:{port}/\nproxy=http://127.0.0.1:{port}/\n"));
+    world.repo.write("pip.conf", &format!("[global]\nindex-url = http://127.0.0.1:{port}/\n"));
+    let output = world.run(&[
+        &format!("curl -s --max-time 5 --noproxy '*' http://127.0.0.1:{port}/ || echo none"),
+        &format!("curl -s --max-time 5 http://evil.invalid:{port}/ -o /dev/null -w '%{{http_code}}'"),
+    ]);
+    let said = results(&output);
+    assert!(!said.contains("hello") && said.contains("none") && said.contains("403"), "{output}");
+    assert_eq!(completed(&output)["network"], "listed", "{output}");
+}
+
+/// What the programs know of the way out is squad's own, whatever the user has set.
+#[test]
+fn programs_are_told_of_the_proxy() {
+    let Some(mut world) = world(None) else { return };
+    world.repo.variables.insert("HTTPS_PROXY".into(), "http://ann:secret@proxy.invalid:8080".into());
+    let said = results(&world.run(&["env | grep -i proxy | sort"]));
+    for name in ["HTTP_PROXY", "https_proxy", "ALL_PROXY", "npm_config_https_proxy", "PIP_PROXY", "CARGO_HTTP_PROXY"] {
+        assert!(said.contains(&format!("{name}=http://127.0.0.1:3128")), "{name}: {said}");
+    }
+    assert!(said.contains("NO_PROXY=127.0.0.1,localhost,::1") && !said.contains("secret"), "{said}");
+}
+
+/// What is asked for and cannot be had is said, or nobody starts.
+#[test]
+fn a_proxy_that_cannot_be_used_leaves_the_network_open_or_nobody_starts() {
+    for (network, is_required, code) in [(None, "true", 0), (Some("listed"), "false", 0), (Some("listed"), "true", 5)] {
+        let Some(mut world) = world(None) else { return };
+        world.repo.variables.insert("ALL_PROXY".into(), "socks5://127.0.0.1:1".into());
+        world.repo.variables.insert("SQUAD_SANDBOX_REQUIRE".into(), is_required.into());
+        if let Some(network) = network {
+            world.repo.variables.insert("SQUAD_SANDBOX_NETWORK".into(), network.into());
+        }
+        let output = world.run(&["true"]);
+        assert_eq!(output.code, code, "{network:?} {is_required}: {output}");
+        let text = format!("{}{}", output.out, output.err);
+        assert_eq!(text.contains("none of `http://`"), network.is_some(), "{output}");
+        if code == 0 {
+            assert_eq!(completed(&output)["network"], "open", "{output}");
+        }
+    }
+}
