@@ -2,16 +2,13 @@
 
 use super::always_allowed::{Rules, named};
 use super::permission_judge::{Asked, PermissionJudge};
-use super::proposal::proposal;
+use super::proposal::{PROXY, proposal};
 use super::requests::{INTERRUPTED, RequestHandler, Requester, in_project};
 use crate::engine::Approval;
 use crate::model::{Access, EventKind, Slug, list};
 use crate::policy::{
     Answer, Answered, PermissionAnswer, Permissions, READS_GIT, Ruling, always_rules, only_reads_git, rule,
 };
-
-/// The name under which the sandbox's proxy asks.
-const PROXY: &str = "network";
 
 /// How a request was decided by a person.
 struct Decided {

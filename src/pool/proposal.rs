@@ -16,6 +16,9 @@ const MAX_LINE: usize = 1_000;
 /// Unchanged lines around a change.
 const CONTEXT: usize = 2;
 
+/// The name under which the proxy of a sandbox asks.
+pub(super) const PROXY: &str = "network";
+
 /// `path` is where a write leads, relative to the project's root.
 pub(super) fn proposal(
     project: &str,
@@ -33,6 +36,11 @@ pub(super) fn proposal(
             None => (format!("write {subject}{outside}"), Vec::new()),
         },
         Access::Shell => ("run a command".to_owned(), command_lines(detail)),
+        // A place and a port are all that it sees.
+        Access::Network if tool == PROXY => {
+            let place = subject.split_once("://").map_or(&*subject, |(_, place)| place);
+            (format!("reach {place} from a command"), Vec::new())
+        }
         Access::Network => (format!("reach {subject}"), Vec::new()),
         Access::Read => (format!("read {subject}, outside the project"), Vec::new()),
         Access::Mcp | Access::Own | Access::Other => {

@@ -152,7 +152,7 @@ async fn a_host_that_is_not_there_is_named() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let place = format!("localhost:{free}");
     let request = format!("CONNECT {place} HTTP/1.1\r\n\r\n");
-    let (answer, traffic) = told(&[place.clone()], &Upstream::default(), &request).await;
+    let (answer, traffic) = told(std::slice::from_ref(&place), &Upstream::default(), &request).await;
     assert!(answer.starts_with("HTTP/1.1 502 ") && answer.contains(&place), "{answer}");
     assert!(traffic.seen_since(0).is_empty());
 }

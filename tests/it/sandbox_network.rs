@@ -6,6 +6,7 @@ use std::thread;
 
 use crate::sandbox::{World, results};
 use crate::support::{Output, TestRepo};
+use crate::terminal::Person;
 
 /// A host on this machine, which says `hello` to everybody.
 fn host() -> u16 {
@@ -36,7 +37,9 @@ fn world(network: Option<&str>) -> Option<World> {
 /// What was recorded of the agent's work.
 fn completed(output: &Output) -> serde_json::Value {
     let events = TestRepo::events(output);
-    events.into_iter().find(|event| event["type"] == "agent.completed").unwrap_or_else(|| panic!("{output}"))
+    let work = events.into_iter().find(|event| event["type"] == "agent.completed");
+    assert!(work.is_some(), "{output}");
+    work.unwrap_or_default()
 }
 
 /// A port of this machine is reached where the user lists it, at that port, and nothing else of it is.
@@ -131,5 +134,102 @@ fn a_proxy_that_cannot_be_used_leaves_the_network_open_or_nobody_starts() {
         if code == 0 {
             assert_eq!(completed(&output)["network"], "open", "{output}");
         }
+    }
+}
+
+/// A person is asked about a host that nobody lists, while the program waits, and once for all of its connections.
+#[test]
+fn a_host_that_is_not_listed_is_asked_about() {
+    let port = host();
+    let place = format!("localhost:{port}");
+    for (answer, hello, kind) in [("y", 2, "reached"), ("n", 0, "refused")] {
+        let Some(world) = world(None) else { return };
+        // This machine is reached without the proxy, unless a program insists.
+        let fetch = format!("curl -s --max-time 30 --noproxy '' -x $http_proxy http://{place}/ >> out.txt");
+        let script = format!(
+            "[[turn]]\nagent = \"backend\"\nsteps = [{{ run = \"{fetch}; {fetch}\" }}, {{ say = \"Done.\" }}]\n"
+        );
+        world.repo.write("../script.toml", &script);
+        let mut person = Person::sits_down();
+        let mut command = world.repo.command(env!("CARGO_BIN_EXE_squad"), &world.repo.root());
+        command.args(["orchestrate", "--script", "../script.toml", "--permissions", "ask", "@backend fetch it"]);
+        command.env("TERM", "xterm");
+        let mut child = person.starts(command);
+        person.is_asked("backend wants to run a command");
+        person.types("y");
+        person.is_asked(&format!("backend wants to reach {place}"));
+        person.types(answer);
+        person.waits_for("; run ");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+        let fetched = world.repo.read("out.txt");
+        assert_eq!(fetched.matches("hello").count(), hello, "{answer}: {fetched}");
+        assert_eq!(fetched.matches("squad: localhost").count(), 2 - hello, "{answer}: {fetched}");
+        let log = world.repo.squad(&["log", "--json"]);
+        let run = serde_json::from_str::<serde_json::Value>(&log.out).expect("JSON")["runs"][0]["run"].clone();
+        let story = world.repo.squad(&["log", run.as_str().expect("an id"), "--json"]);
+        let named = format!("\"{kind}\":[\"{place}\"]");
+        assert!(story.out.contains(&named), "{answer}: {named}: {story}");
+    }
+}
+
+/// The endpoint of an engine's models × what the settings say, with what its programs reach. One that squad does not reach
+/// by the proxy, or does not know, is no reason to break the engine.
+#[test]
+fn an_engine_that_does_not_get_by_with_a_list_has_an_open_network() {
+    let (there, other) = (host(), host());
+    let gone = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    for (endpoint, network, access) in [
+        (Some(there), None, "listed"),
+        (Some(gone), None, "open"),
+        (None, None, "open"),
+        (Some(gone), Some("listed"), "listed"),
+        (None, Some("listed"), "listed"),
+        (Some(there), Some("open"), "open"),
+    ] {
+        let Some(world) = world(network) else { return };
+        let program = world.home("bin/mine");
+        let fetch = |port: u16| format!("curl -s --max-time 5 http://127.0.0.1:{port}/ || echo none");
+        let text = format!("#!/bin/sh\n{}\n{}\n", fetch(there), fetch(other));
+        crate::support::script::write(&program, &text);
+        let endpoint = endpoint.map(|port| format!("endpoint = [\"$MINE_URL\", \"127.0.0.1:{port}\"]\n"));
+        let config = format!(
+            "[engines.mine]\nprogram = \"{}\"\nargs = [\"{{prompt}}\"]\nstrict = []\n{}",
+            program.display(),
+            endpoint.as_deref().unwrap_or_default()
+        );
+        world.write(&world.home("config/squad/config.toml"), &config);
+        let arguments = ["orchestrate", "--engine", "mine", "--permissions", "allow", "--json", "@backend do it"];
+        let output = world.repo.squad(&arguments);
+        let tell = format!("{endpoint:?} {network:?}: {output}");
+        let work = completed(&output);
+        assert_eq!(work["network"], access, "{tell}");
+        let said = work["text"].as_str().expect("text");
+        // Its endpoint is listed, and passed in; the other port is neither.
+        let is_listed = access == "listed";
+        assert_eq!(said.contains("none"), is_listed, "{tell}");
+        let reaches_endpoint = !is_listed || endpoint.is_some_and(|endpoint| endpoint.contains(&there.to_string()));
+        assert_eq!(said.contains("hello"), reaches_endpoint, "{tell}");
+    }
+}
+
+#[test]
+fn doctor_says_what_is_reached() {
+    let (there, gone) = (host(), TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address"));
+    let at = |port: u16| ("COPILOT_PROVIDER_BASE_URL", format!("http://127.0.0.1:{port}/v1"));
+    let rehearsal = ("SQUAD_ENGINE_NAME", "rehearsal".to_owned());
+    for ((name, value), network, access, why) in [
+        (rehearsal.clone(), None, "listed", String::new()),
+        (rehearsal, Some("open"), "open", String::new()),
+        (at(there), None, "listed", String::new()),
+        (at(gone.port()), None, "open", format!("open: 127.0.0.1:{} cannot be reached", gone.port())),
+        (at(gone.port()), Some("listed"), "listed", String::new()),
+    ] {
+        let Some(mut world) = world(network) else { return };
+        world.repo.variables.insert(name.into(), value.clone());
+        let output = world.repo.squad(&["doctor"]);
+        let line = output.out.lines().find_map(|line| line.trim().strip_prefix("network")).unwrap_or_default();
+        assert!(line.trim().starts_with(if why.is_empty() { access } else { &why }), "{value} {network:?}: {output}");
+        let told: serde_json::Value = serde_json::from_str(&world.repo.squad(&["doctor", "--json"]).out).expect("JSON");
+        assert_eq!(told["network"], access, "{value} {network:?}: {told}");
     }
 }
