@@ -66,7 +66,7 @@ impl<'w> Explainer<'w, '_> {
     /// The reviewer named in the row that speaks most for an agent.
     pub(super) fn reviewer(&self, agent: usize) -> Option<Slug> {
         let mut rows = vec![0.0; self.index.team.rules.len()];
-        for support in self.ranking.units.iter().flat_map(|unit| &unit.supports).filter(|it| it.agent == agent) {
+        for support in self.ranking.units.iter().flat_map(|unit| &*unit.supports).filter(|it| it.agent == agent) {
             let rule = self.index.lines.get(support.line).and_then(|line| line.rule);
             rule.into_iter().for_each(|row| rows[row] += support.weight);
         }

@@ -5,6 +5,7 @@
 //! among all agents: a word in everybody's files tells nobody apart.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
 
 use foldhash::fast::FixedState;
 
@@ -65,8 +66,9 @@ pub(super) struct Index<'t> {
     roles: Vec<Vec<usize>>,
     /// Terms of the team that the table lacks.
     own: HashMap<Box<str>, TermId, FixedState>,
-    /// What the lines say, by term.
-    supports: Vec<Vec<Support>>,
+    /// What the lines say, by term; and with what its hints say, when a message has it.
+    of_lines: Vec<Vec<Support>>,
+    supports: Vec<OnceLock<Vec<Support>>>,
     /// By agent: the line of its role, and whether it implements and does not lead.
     role_lines: Vec<usize>,
     pub(super) is_coder: Vec<bool>,
@@ -79,9 +81,21 @@ impl<'t> Index<'t> {
         let areas = Areas::get();
         let roles = vec![Vec::new(); areas.list.len()];
         let (role_lines, is_coder) = (vec![usize::MAX; agents.len()], vec![false; agents.len()]);
-        let (lead, (shares, own, supports)) = (lead(team), Default::default());
-        let mut index =
-            Self { team, agents, lead, areas, lines: Vec::new(), shares, roles, own, supports, role_lines, is_coder };
+        let (lead, (shares, own, of_lines, supports)) = (lead(team), Default::default());
+        let mut index = Self {
+            team,
+            agents,
+            lead,
+            areas,
+            lines: Vec::new(),
+            shares,
+            roles,
+            own,
+            of_lines,
+            supports,
+            role_lines,
+            is_coder,
+        };
         let items: Vec<Vec<Vec<TermId>>> = lines.iter().map(|line| index.items(line.text)).collect();
         index.lines = lines;
         index.claim_areas(&items);
@@ -105,9 +119,14 @@ impl<'t> Index<'t> {
         }
     }
 
-    /// What the team's lines say of a term.
-    pub(super) fn of_lines(&self, term: TermId) -> &[Support] {
-        self.supports.get(term).map_or(&[], Vec::as_slice)
+    /// What a term says for each agent.
+    pub(super) fn supports(&self, term: TermId) -> &[Support] {
+        let all = || {
+            let mut all = self.of_lines[term].clone();
+            self.of_hints(self.areas.hints(term)).for_each(|support| keep_stronger(&mut all, support));
+            all
+        };
+        self.supports.get(term).map_or(&[], |supports| supports.get_or_init(all))
     }
 
     /// What the hints of a word or phrase say for each agent.
@@ -244,21 +263,22 @@ impl<'t> Index<'t> {
                 }
             }
         }
-        self.supports = vec![Vec::new(); self.areas.size() + self.own.len()];
+        self.of_lines = vec![Vec::new(); self.areas.size() + self.own.len()];
+        self.supports.resize_with(self.of_lines.len(), OnceLock::new);
         for ((term, weight), claims) in claims {
             let sum: f64 = claims.iter().map(|(_, part, _)| part).sum();
             for (agent, part, line) in claims {
                 let weight = f64::from(weight) / 100.0 * more(&self.lines[line]) * part / sum;
-                keep_stronger(&mut self.supports[term], 0, Support { agent, weight, line, area: None });
+                keep_stronger(&mut self.of_lines[term], Support { agent, weight, line, area: None });
             }
         }
     }
 }
 
-/// Adds a support to those from a place on, unless the agent has a stronger one. Of equal ones, a line says more than an
-/// area, and the first line more than a later one.
-pub(super) fn keep_stronger(supports: &mut Vec<Support>, from: usize, one: Support) {
-    match supports[from..].iter_mut().find(|known| known.agent == one.agent) {
+/// Adds a support, unless the agent has a stronger one. Of equal ones, a line says more than an area, and the first line
+/// more than a later one.
+pub(super) fn keep_stronger(supports: &mut Vec<Support>, one: Support) {
+    match supports.iter_mut().find(|known| known.agent == one.agent) {
         Some(known) => {
             let is_first = (one.area, one.line) < (known.area, known.line);
             if one.weight > known.weight || (one.weight == known.weight && is_first) {

@@ -133,7 +133,7 @@ const UNAVAILABLE: f64 = 0.8;
 const THRESHOLD: f64 = 0.70;
 
 /// What the words of a message say, worked out once.
-type Units = OnceCell<Vec<Unit>>;
+type Units<'i> = OnceCell<Vec<Unit<'i>>>;
 
 /// A team's router: made once, asked often.
 pub(crate) struct Router<'t> {
@@ -258,10 +258,10 @@ impl<'t> Router<'t> {
     }
 
     /// The agents that a message speaks for, best first.
-    fn candidates(
-        &self,
+    fn candidates<'i>(
+        &'i self,
         message: &Message<'_>,
-        units: &Units,
+        units: &Units<'i>,
         most: usize,
         is_meant: impl Fn(&Slug) -> bool,
     ) -> Vec<Considered> {
@@ -278,7 +278,7 @@ impl<'t> Router<'t> {
     }
 
     /// Whom the coordinator chooses among: the best, and always the lead.
-    fn shortlist(&self, message: &Message<'_>, units: &Units) -> Vec<Evidence> {
+    fn shortlist<'i>(&'i self, message: &Message<'_>, units: &Units<'i>) -> Vec<Evidence> {
         let mut shortlist = self.candidates(message, units, SHORTLIST, |_| true);
         let lead = self.index().lead.filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
         shortlist.truncate(SHORTLIST - usize::from(lead.is_some()));
@@ -293,7 +293,7 @@ impl<'t> Router<'t> {
         if is_bare { direct::read(self.team, &self.names, request.text) } else { None }
     }
 
-    fn decide(&self, request: &Request<'_>, reading: &Reading<'_>, units: &Units) -> Draft {
+    fn decide<'i>(&'i self, request: &Request<'_>, reading: &Reading<'_>, units: &Units<'i>) -> Draft {
         let Reading { message, called, requests } = reading;
         // `Add an endpoint, reviewed by @rex`: who adds it?
         let is_of_others = called.agents.iter().all(|agent| requests.has(agent));
@@ -328,12 +328,12 @@ impl<'t> Router<'t> {
         draft
     }
 
-    fn ranking<'u>(&self, message: &Message<'_>, units: &'u Units) -> Ranking<'u> {
+    fn ranking<'u, 'i: 'u>(&'i self, message: &Message<'_>, units: &'u Units<'i>) -> Ranking<'u> {
         let units = units.get_or_init(|| support::read(self.index(), message.text, &message.spans));
         Ranking::of(self.index(), units.iter().collect(), &support::asked(units, false))
     }
 
-    fn rank(&self, message: &Message<'_>, units: &Units) -> Draft {
+    fn rank<'i>(&'i self, message: &Message<'_>, units: &Units<'i>) -> Draft {
         let index = self.index();
         if let Some(draft) = self.owner(message) {
             return draft;

@@ -27,9 +27,13 @@ pub(super) enum Parts {
 pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Parts {
     let beside = BESIDE.map(|name| index.areas.area(name));
     // By kind of work, the units and the areas that they ask for: the work itself, then what is beside it.
-    let mut parts: [(Vec<&Unit>, Vec<usize>); 1 + BESIDE.len()] = Default::default();
+    let mut parts: [(Vec<&Unit<'_>>, Vec<usize>); 1 + BESIDE.len()] = Default::default();
     let (mut work, mut kind) = (Vec::new(), 0);
-    for (segment, is_finite) in segments(&beside, &whole.units) {
+    let segments = segments(&beside, &whole.units);
+    if segments.len() < 2 {
+        return Parts::One;
+    }
+    for (segment, is_finite) in segments {
         let asked = asked(segment.iter().copied(), true);
         let own = kind_of(&beside, &segment, &asked);
         // `The page is fine now. Document it`: what only says how things stand is no part.
@@ -83,8 +87,8 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
 
 /// The user's words, cut at punctuation and conjunctions, and at `with tests`; and whether their clause says how things
 /// stand.
-fn segments<'u>(areas: &[usize], units: &[&'u Unit]) -> Vec<(Vec<&'u Unit>, bool)> {
-    let mut segments: Vec<(Vec<&Unit>, bool)> = Vec::new();
+fn segments<'u>(areas: &[usize], units: &[&'u Unit<'u>]) -> Vec<(Vec<&'u Unit<'u>>, bool)> {
+    let mut segments: Vec<(Vec<&Unit<'_>>, bool)> = Vec::new();
     for clause in units.chunk_by(|_, next| !next.is_apart) {
         let is_finite = clause.iter().any(|unit| unit.is_finite);
         let mut segment = Vec::new();
@@ -103,12 +107,12 @@ fn segments<'u>(areas: &[usize], units: &[&'u Unit]) -> Vec<(Vec<&'u Unit>, bool
 }
 
 /// The kind beside the work that a word is about, from 1.
-fn beside(areas: &[usize], unit: &Unit) -> Option<usize> {
+fn beside(areas: &[usize], unit: &Unit<'_>) -> Option<usize> {
     areas.iter().position(|area| unit.kind == Some(*area)).map(|at| at + 1)
 }
 
 /// What a segment asks for: 0 the work itself, from 1 a kind beside it. `None`: it goes on with what is before it.
-fn kind_of(areas: &[usize], segment: &[&Unit], asked: &[usize]) -> Option<usize> {
+fn kind_of(areas: &[usize], segment: &[&Unit<'_>], asked: &[usize]) -> Option<usize> {
     let verb = areas.iter().position(|area| asked.contains(area)).map(|at| at + 1);
     verb.or_else(|| segment.iter().take(6).find_map(|unit| beside(areas, unit))).or_else(|| {
         let tells = segment.iter().skip(1).any(|unit| unit.telling > 0);

@@ -31,7 +31,7 @@ pub(super) struct Point {
 }
 
 pub(super) struct Ranking<'u> {
-    pub(super) units: Vec<&'u Unit>,
+    pub(super) units: Vec<&'u Unit<'u>>,
     pub(super) points: Vec<Point>,
     /// By agent: what words and points say.
     pub(super) evidence: Vec<f64>,
@@ -40,10 +40,10 @@ pub(super) struct Ranking<'u> {
 }
 
 impl<'u> Ranking<'u> {
-    pub(super) fn of(index: &Index<'_>, units: Vec<&'u Unit>, asked: &[usize]) -> Self {
+    pub(super) fn of(index: &Index<'_>, units: Vec<&'u Unit<'u>>, asked: &[usize]) -> Self {
         let points = points(index, &units, asked);
         let mut evidence = vec![0.0; index.agents.len()];
-        units.iter().flat_map(|unit| &unit.supports).for_each(|support| evidence[support.agent] += support.weight);
+        units.iter().flat_map(|unit| &*unit.supports).for_each(|support| evidence[support.agent] += support.weight);
         points.iter().for_each(|point| evidence[point.agent] += point.weight);
         let score = |(sum, is_coder): (&f64, &bool)| sum + if *is_coder { CODER } else { 0.0 };
         let scores: Vec<f64> = evidence.iter().zip(&index.is_coder).map(score).collect();
@@ -66,7 +66,7 @@ impl<'u> Ranking<'u> {
 
     /// Whether the message says enough to tell agents apart.
     pub(super) fn is_solid(&self) -> bool {
-        let is_strong = |unit: &&Unit| unit.supports.iter().any(|support| support.weight >= SOLID);
+        let is_strong = |unit: &&Unit<'_>| unit.supports.iter().any(|support| support.weight >= SOLID);
         self.content() > 1 || self.units.iter().any(is_strong)
     }
 
@@ -88,7 +88,7 @@ impl<'u> Ranking<'u> {
     }
 }
 
-fn points(index: &Index<'_>, units: &[&Unit], asked: &[usize]) -> Vec<Point> {
+fn points(index: &Index<'_>, units: &[&Unit<'_>], asked: &[usize]) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     // The kind of each agent's that is asked for most.
     for area in asked {

@@ -1,5 +1,6 @@
 //! Reads a message as units: what each says for each agent, and the work that it begins by asking for.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -13,12 +14,12 @@ use crate::model::List;
 
 /// A word, an identifier, or words that mean something together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unit {
+pub(super) struct Unit<'i> {
     pub(super) range: Range<usize>,
     pub(super) is_denied: bool,
     /// How many of its words tell something.
     pub(super) telling: usize,
-    pub(super) supports: Vec<Support>,
+    pub(super) supports: Cow<'i, [Support]>,
     hints: &'static [Hint],
     /// The kind of work that it nearly always means.
     pub(super) kind: Option<usize>,
@@ -45,14 +46,14 @@ pub(super) enum Joins {
 }
 
 /// A word or an identifier, and its terms: one, or the pieces of an identifier.
-struct Word {
+struct Word<'i> {
     terms: Range<usize>,
     whole: Option<TermId>,
-    unit: Unit,
+    unit: Unit<'i>,
 }
 
 /// The units of a message.
-pub(super) fn read(index: &Index<'_>, message: &str, spans: &[Span]) -> Vec<Unit> {
+pub(super) fn read<'i>(index: &'i Index<'_>, message: &str, spans: &[Span]) -> Vec<Unit<'i>> {
     let mut terms: Vec<TermId> = Vec::with_capacity(message.len() / 4);
     let mut words = words(index, message, spans, &mut terms);
     let mut seen: HashSet<&[TermId], FixedState> = HashSet::default();
@@ -63,17 +64,18 @@ pub(super) fn read(index: &Index<'_>, message: &str, spans: &[Span]) -> Vec<Unit
             of_whole.map_or_else(|| index.areas.longest(&terms[word.terms.start..]), |hints| (1, hints));
         let end = words[at + 1..].iter().position(|next| next.terms.start >= word.terms.start + length);
         let end = end.map_or(words.len(), |end| at + 1 + end);
-        let tells = |word: &&Word| terms[word.terms.clone()].iter().any(|term| index.areas.tells(*term));
+        let tells = |word: &&Word<'_>| terms[word.terms.clone()].iter().any(|term| index.areas.tells(*term));
         let of = &words[at..end];
         let telling = of.iter().filter(tells).count();
         let range = word.unit.range.start..of.last().map_or(word.unit.range.end, |last| last.unit.range.end);
         // What was said before says nothing more.
         let of_unit = &terms[word.terms.start..of.last().map_or(word.terms.end, |last| last.terms.end)];
-        let mut supports = Vec::new();
+        let mut supports = Cow::default();
         if !word.unit.is_denied && (telling > 0 || length > 1 || word.whole.is_some()) && seen.insert(of_unit) {
             supports = of_words(index, of, &terms);
-            let phrase = if length > 1 { hints } else { &[] };
-            index.of_hints(phrase).for_each(|support| keep_stronger(&mut supports, 0, support));
+            if length > 1 {
+                index.of_hints(hints).for_each(|support| keep_stronger(supports.to_mut(), support));
+            }
         }
         let is_kind = |hint: &&Hint| hint.how == How::Strong && index.areas.list[hint.area].is_kind;
         let kind = hints.iter().find(is_kind).map(|hint| hint.area);
@@ -85,30 +87,33 @@ pub(super) fn read(index: &Index<'_>, message: &str, spans: &[Span]) -> Vec<Unit
 }
 
 /// What the words of a unit say one by one: of an identifier the whole, or the strongest of its pieces.
-fn of_words(index: &Index<'_>, words: &[Word], terms: &[TermId]) -> Vec<Support> {
-    let mut all: Vec<Support> = Vec::with_capacity(index.agents.len().min(16));
-    for word in words {
-        let before = all.len();
-        for term in word.whole.iter().chain(&terms[word.terms.clone()]) {
-            let of_term = index.of_lines(*term).iter().copied().chain(index.of_hints(index.areas.hints(*term)));
-            of_term.for_each(|support| keep_stronger(&mut all, before, support));
-        }
-        for one in all.split_off(before) {
-            match all.iter_mut().find(|known| known.agent == one.agent) {
-                Some(known) => {
-                    let weight = known.weight + one.weight;
-                    *known = Support { weight, ..if known.weight < one.weight { one } else { *known } };
-                }
-                None => all.push(one),
+fn of_words<'i>(index: &'i Index<'_>, words: &[Word<'_>], terms: &[TermId]) -> Cow<'i, [Support]> {
+    let of_word = |word: &Word<'_>| {
+        let terms = word.whole.iter().chain(&terms[word.terms.clone()]);
+        let mut supports = terms.map(|term| Cow::Borrowed(index.supports(*term)));
+        let first = supports.next().unwrap_or_default();
+        supports.flat_map(Cow::into_owned).fold(first, |mut all, one| {
+            keep_stronger(all.to_mut(), one);
+            all
+        })
+    };
+    let mut words = words.iter().map(of_word);
+    let first = words.next().unwrap_or_default();
+    words.flat_map(Cow::into_owned).fold(first, |mut all, one| {
+        match all.to_mut().iter_mut().find(|known| known.agent == one.agent) {
+            Some(known) => {
+                let weight = known.weight + one.weight;
+                *known = Support { weight, ..if known.weight < one.weight { one } else { *known } };
             }
+            None => all.to_mut().push(one),
         }
-    }
-    all
+        all
+    })
 }
 
-fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermId>) -> Vec<Word> {
+fn words<'i>(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermId>) -> Vec<Word<'i>> {
     const FILLERS: [List; 5] = [List::BeforeVerb, List::Polished, List::Courtesy, List::Greeting, List::Addressed];
-    let mut words: Vec<Word> = Vec::with_capacity(message.len() / 5);
+    let mut words: Vec<Word<'_>> = Vec::with_capacity(message.len() / 5);
     let (mut sentence, mut clause, mut lower) = (usize::MAX, usize::MAX, String::new());
     for span in spans {
         let mut begins = span.sentence != sentence && !span.is_denied;
@@ -154,7 +159,7 @@ fn words(index: &Index<'_>, message: &str, spans: &[Span], terms: &mut Vec<TermI
 }
 
 /// The kinds of work that the beginning of a sentence asks for. `begins`: whether the first unit begins one.
-pub(super) fn asked<'u>(units: impl IntoIterator<Item = &'u Unit>, mut begins: bool) -> Vec<usize> {
+pub(super) fn asked<'u>(units: impl IntoIterator<Item = &'u Unit<'u>>, mut begins: bool) -> Vec<usize> {
     let mut asked = Vec::new();
     for unit in units {
         begins |= unit.begins;
