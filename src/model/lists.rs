@@ -82,11 +82,6 @@ impl List {
         LISTS.entries.get(self as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The list of a section's name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, list)| *list)
-    }
-
     /// Whether the list contains a word in lower case.
     pub(crate) fn has(self, word: &str) -> bool {
         Self::any(&[self], word)

@@ -1,7 +1,6 @@
 //! What a message asks for besides work, and the effort it is worth.
 
 use super::message::Message;
-use super::work::asks_for_work;
 use crate::model::{List, Tier};
 
 /// Longer messages tell a story.
@@ -25,12 +24,8 @@ impl Asks {
         let is_polite = |sentence: &str| List::PoliteAnywhere.find(sentence).is_some();
         let whole = plain.first().map(String::as_str).unwrap_or_default();
         let first = List::Polite.begins(whole).map_or(whole, str::trim_start);
-        if List::Leading.begins(first).is_some() || (plain.iter().any(|it| is_choice(it)) && !is_polite(whole)) {
+        if List::Leading.begins(first).is_some() || plain.iter().any(|it| is_choice(it)) {
             return Self::Decision;
-        }
-        let begins = whole.split(' ').next().unwrap_or_default();
-        if List::Thanks.has(begins) && !asks_for_work(message.text) {
-            return Self::Question;
         }
         let is_all = !plain.is_empty() && plain.iter().all(|it| is_question(it) && !is_polite(it));
         if is_all { Self::Question } else { Self::Work }

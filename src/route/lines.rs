@@ -1,7 +1,7 @@
 //! The lines of a team's files that describe each agent, with their field and source.
 
 use super::PastWork;
-use crate::model::{Charter, Member, Slug, Source, Team};
+use crate::model::{Charter, Member, Slug, Source, Team, words};
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,18 +57,34 @@ const HISTORY: usize = 16 * 1024;
 /// More before a colon is a sentence.
 const LONGEST_LABEL: usize = 48;
 
-// Sections and labels of a charter that say what is the agent's.
-pattern!(
-    OWN,
-    r"\b(owns?|responsib|scope|domain|expertise|focus|identity|mission|skills|specialties|duties|areas|handle|speciali|what i do)"
-);
-// Sections and lines that deny work, or say nothing of it.
-pattern!(
-    OTHER,
-    r"(don't|do not|does not|doesn't|won't|not own|never |not responsible|not my|not handle|no longer|out of scope|non-goals|when unsure|when i'm unsure)|^\W*(name|style|model|preferred|user|owner|project|created|rationale)\W*:"
-);
-pattern!(LABEL, r"^[*_ ]*[\w ']+[*_ ]*:[*_ ]*");
-pattern!(OF_TEAM, r"^#.*(team|context|decision)");
+// How words begin in sections and labels of a charter that say what is the agent's; what denies work, or says nothing of
+// it; labels of lines that say nothing of it.
+const OWN: &str = "own responsib scope domain expertise focus identity mission skills specialties duties areas handle \
+                   speciali";
+const OTHER: &str = "don't|do not|does not|doesn't|won't|not own|never |not responsible|not my|not handle|no longer|\
+                     out of scope|non-goals|when unsure|when i'm unsure";
+const LABELS: &str = "name style model preferred user owner project created rationale";
+
+fn is_own(text: &str) -> bool {
+    let text = text.to_lowercase();
+    words(&text).any(|word| OWN.split(' ').any(|own| word.starts_with(own))) || text.contains("what i do")
+}
+
+fn is_other(lower: &str) -> bool {
+    let label = lower.split_once(':').map(|(label, _)| label.trim_matches(|c: char| !c.is_alphanumeric()));
+    OTHER.split('|').any(|other| lower.contains(other)) || LABELS.split(' ').any(|it| label == Some(it))
+}
+
+/// The length of a label with its marks: `**Expertise:** `.
+fn label(text: &str) -> usize {
+    let is_of_it = |c: char| c.is_alphanumeric() || matches!(c, '*' | '_' | ' ' | '\'');
+    match text.split_once(':') {
+        Some((label, rest)) if label.len() < LONGEST_LABEL && label.chars().all(is_of_it) => {
+            text.len() - rest.trim_start_matches(['*', '_', ' ']).len()
+        }
+        _ => 0,
+    }
+}
 
 /// All lines about the startable members, and about their earlier work.
 pub(super) fn lines<'t>(team: &'t Team, agents: &[&'t Member], past: &'t [PastWork]) -> Vec<Line<'t>> {
@@ -123,7 +139,8 @@ impl<'t> Reader<'_, 't> {
         let mut is_own = true;
         for line in history[start..].lines() {
             if line.starts_with('#') {
-                is_own = !OF_TEAM.is_match(&line.to_lowercase());
+                let line = line.to_lowercase();
+                is_own = !["team", "context", "decision"].iter().any(|word| line.contains(word));
             }
             let is_others = self.agents.iter().enumerate().any(|(other, member)| {
                 other != agent && line.contains(member.name.as_str()) && member.name.starts_with(char::is_uppercase)
@@ -144,13 +161,12 @@ impl<'t> Reader<'_, 't> {
                 self.add(agent, Field::Role, charter.role.as_deref().unwrap_or_default(), &source);
             } else if lower.starts_with('#') {
                 let goes_on = lower.starts_with("###") && is_own;
-                is_own = !OTHER.is_match(&lower) && (goes_on || OWN.is_match(&lower));
-            } else if !is_fenced && !OTHER.is_match(&lower) {
+                is_own = !is_other(&lower) && (goes_on || self::is_own(&lower));
+            } else if !is_fenced && !is_other(&lower) {
                 let text = line.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
-                let label = LABEL.find(text).map_or("", |label| label.as_str());
-                let label = if label.len() <= LONGEST_LABEL { label } else { "" };
-                if is_own || OWN.is_match(&label.to_lowercase()) {
-                    self.add(agent, Field::Own, &text[label.len()..], &source);
+                let (label, said) = text.split_at(label(text));
+                if is_own || self::is_own(label) {
+                    self.add(agent, Field::Own, said, &source);
                 }
             }
         }

@@ -227,8 +227,7 @@ impl<'m> Reader<'m> {
             return;
         }
         let (start, denied) = (offset(clause), denied(&clause.to_ascii_lowercase()).unwrap_or_default());
-        let is_odd = |byte: u8| matches!(byte, b'`' | b'@' | b'/');
-        if denied.is_empty() && !trimmed.bytes().any(is_odd) {
+        if denied.is_empty() && !trimmed.contains('`') {
             let range = offset(trimmed)..offset(trimmed) + trimmed.len();
             let (clause, sentence) = (self.clause, self.sentence);
             self.spans.push(Span { range, is_denied: false, clause, sentence, is_code: false });
@@ -236,7 +235,7 @@ impl<'m> Reader<'m> {
             return;
         }
         for (index, piece) in clause.split('`').enumerate() {
-            for word in piece.split_whitespace().filter(|word| !is_address(word)) {
+            for word in piece.split_whitespace() {
                 let range = offset(word)..offset(word) + word.len();
                 let (is_denied, is_code) = (denied.contains(&(range.start - start)), index % 2 == 1);
                 let continues = |last: &&mut Span| {
@@ -273,23 +272,27 @@ fn is_form(line: &str) -> bool {
     is_box || (text.contains('[') && text.contains("[e.g.")) || List::Form.begins(&text.to_lowercase()).is_some()
 }
 
-// A quote, a log, a stack trace, a shell session.
-pattern!(
-    PASTED,
-    r#"^(?:[>|$] |--> |Traceback \(|File "|Caused by:|npm ERR!|error\[E|thread '|E/|##\[|at [^ ]*[.(:]|[\[(]?(?:[0-9]{4}-[0-9]{2}|[0-9]{2}:[0-9]{2}:|(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE)(?:[^0-9A-Za-z_]|$)))"#
-);
-
-/// `at Page.render (page.js:1:2)` is of a stack trace, `at last: it works.` is a sentence.
+/// A quote, a log, a shell session or a stack trace: `at Page.render (page.js:1:2)`, but not `at last: it works.`
 fn is_pasted(line: &str) -> bool {
-    PASTED.is_match(line) && !(line.starts_with("at ") && line.ends_with(['.', '?']))
+    const BEGIN: &str = "> ;| ;$ ;--> ;Traceback (;File \";Caused by:;npm ERR!;error[E;thread ';E/;##[";
+    const LEVELS: &str = "ERROR WARN WARNING INFO DEBUG TRACE";
+    let text = line.strip_prefix(['[', '(']).unwrap_or(line);
+    let is_like = |shape: &str| {
+        let of_shape = |(c, shape): (u8, u8)| c == shape || (shape == b'0' && c.is_ascii_digit());
+        text.len() >= shape.len() && text.bytes().zip(shape.bytes()).all(of_shape)
+    };
+    let level = text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    let place = line.strip_prefix("at ").and_then(|rest| rest.split(' ').next());
+    BEGIN.split(';').any(|begin| line.starts_with(begin))
+        || is_like("0000-00")
+        || is_like("00:00:")
+        || LEVELS.split(' ').any(|it| it == level)
+        || place.is_some_and(|place| place.contains(['.', '(', ':']) && !line.ends_with(['.', '?']))
 }
 
 /// The part of a lower-case clause that excludes work.
 fn denied(clause: &str) -> Option<Range<usize>> {
-    let mut head = clause.trim_start();
-    while let Some(rest) = ["please ", "and ", "also ", "so "].iter().find_map(|word| head.strip_prefix(word)) {
-        head = rest.trim_start();
-    }
+    let head = clause.trim_start();
     let start = clause.len() - head.len();
     // `no new tests`, but not `no idea why`.
     let next = head.strip_prefix("no ").and_then(|rest| rest.split_whitespace().next());
@@ -302,14 +305,6 @@ fn denied(clause: &str) -> Option<Range<usize>> {
     let rest = clause.get(after..).unwrap_or_default();
     let end = List::DenyEnds.entries().iter().filter_map(|word| Some(after + rest.find(&format!(" {word} "))?)).min();
     Some(from..end.unwrap_or(clause.len()))
-}
-
-/// E-mail addresses and links do not describe work.
-fn is_address(word: &str) -> bool {
-    let is_mail = |(user, host): (&str, &str)| {
-        user.ends_with(|c: char| c.is_alphanumeric()) && host.contains('.') && !host.starts_with('.')
-    };
-    word.contains("://") || word.split_once('@').is_some_and(is_mail)
 }
 
 fn is_courtesy(clause: &str) -> bool {

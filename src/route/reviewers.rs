@@ -1,13 +1,10 @@
 //! Who reviews: the members that a message asks to judge the work of others, and those whose role it is.
 //!
-//! A message asks a member for a review where the member is the subject of a verb of reviewing (`@rex reviews it`,
-//! `have rex check bea's work`), or where a passive or a noun names it (`reviewed by @rex`, `a review by @rex`). Verbs
-//! that are used for other work too count only if their object is the work of others.
+//! A message asks a member for a review where its clause goes on with a word for one (`@rex reviews it`, `have rex check
+//! bea's work`), or where one leads to its name (`reviewed by @rex`, `a review by @rex`). Verbs that are used for other
+//! work too count only if their object is the work of others.
 
 use std::ops::Range;
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
 
 use super::Reading;
 use super::calls;
@@ -28,150 +25,169 @@ pub(super) struct Requests {
 /// More than this is a pasted list.
 const MOST: usize = 40;
 
-// How a sentence asks for a review, where names are `@` (`^`, `~` without that sign, `&` for `rex's`, `#` if excluded).
-// `{Part}` stands for what is below or for a list. `n` are the names, `e` belongs to what follows.
-const FORMS: [&str; 5] = [
-    // `no merge without @rex`, `don't merge it without @rex's ok`
-    r"(?:{Denying}|\S+n't) (?:.*? )?without (?P<n>[@^~#](?:(?: ,)?(?: and| or)? [@^~#&])*|(?:\S+ ){0,3}&)",
-    // `after @rex's approval`, `get @rex's feedback`, but not `after @rex's review comments`, `apply @rex's feedback`
-    r"(?P<d>)(?:{Gates} (?P<n>&) {Articles}*{Noun}(?: (?P<not>{Remarks}))?|{Wanted} (?P<m>&) {Remarks})",
-    // `@rex should review it`, `and then have @rex check the result`
-    r"(?P<h>{Handed})?(?P<n>{Names})(?P<apart> [,:—])?(?P<fill>(?: {AfterName})*) (?P<v>{Verb})",
-    // `reviewed by @rex`, `I want feedback from @rex`, `reviewers: @rex`
-    r"(?P<d>)(?:(?:{Judged}|\S+ off)(?: \S+){0,2} by|(?:{Noun}|{Wanted} (?:\S+ ){0,2}{Remarks})(?: \S+){0,3} (?:by|from|through|via)|(?:reviewer|approver|review)s? (?::|—|is|are)) (?:the |our )?(?P<n>{Names})",
-    // `@rex as the reviewer`
-    r"(?P<d>)(?P<h>{Handed})?(?P<n>{Names}) (?:for|as|is|will be) {Articles}*{Noun}",
-];
-const ENDING: &str = "(?:s|es|e|ing|y|ies)?";
-const PARTS: [(&str, &str); 6] = [
-    (
-        "{Verb}",
-        r"(?:{Reviews~}|signs?e?(?:ing)? (?:\S+ )?off|(?:{Gives~}|is (?:responsible|in)) (?:(?:\S+ ){0,2}(?:for|of) )?{Articles}*(?:{Noun}|look)|(?:say|tell|decid)(?:s|es|ing|e)? (?:\S+ )?(?:whether|if) (?:{Result}|{Pronouns})|(?:{Checks~}|(?:look|go|read)(?:s|es|ing|e)? (?:\S+ ){0,2}(?:over|at|through))(?: {Result}| (?:what|all)\b|(?: {Pronouns})?(?: {Thoroughly})?(?P<e>$| (?:{ThenWords}|[^\w`]))))",
-    ),
-    // `and then have`, `send it to`
-    ("{Handed}", r"(?:(?:and|then|please|make) )*(?:{Having}|wait for|{Giving}(?: \S+){0,3}) (?:the |our )?"),
-    ("{Names}", "[@^~](?:(?: ,)?(?: and| or)? [@^~])*"),
-    ("{Result}", r"{Articles}*(?:\S+ )?(?:{Results}|&)"),
-    ("{Noun}", r"(?:code )?(?:{ReviewNouns}|(?:final|last) (?:check|look)\b)"),
-    ("{Articles}*", "(?:{Articles} )*"),
-];
-
-/// A pattern with its parts. `{List}` stands for a word of a list, `{List~}` for a form of one of its stems.
-fn grammar(pattern: &str) -> Regex {
-    pattern!(LIST, r"\{([A-Z]\w+)(~?)\}");
-    let all = PARTS.iter().fold(pattern.to_owned(), |pattern, (mark, text)| pattern.replace(mark, text));
-    let words = |found: &Captures<'_>| {
-        let words = List::named(&found[1]).map_or(&[][..], List::entries).join("|");
-        format!("(?:{words}){}\\b", if found[2].is_empty() { "" } else { ENDING })
-    };
-    Regex::new(&LIST.replace_all(&all, words)).expect("the pattern is fixed")
+/// Whether a word is a form of one of a list's stems: `reviews`, `approving`.
+fn is_form(list: List, word: &str) -> bool {
+    let ending = |stem: &&str| word.strip_prefix(stem);
+    list.entries().iter().filter_map(ending).any(|end| matches!(end, "" | "s" | "es" | "e" | "ing" | "y" | "ies"))
 }
 
-static ASKS: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| FORMS.iter().map(|form| grammar(&format!(r"(?:^| ){form}"))).collect());
-static WORK: LazyLock<Regex> =
-    LazyLock::new(|| grammar(r"(?P<n>{Names})(?: [,:—])?(?: {AfterName})* (?P<v>[^\s@^~&#]+)(?: (?P<o>[^\s@^~&#]+))?"));
-static JUDGES: LazyLock<Regex> = LazyLock::new(|| grammar("^(?:{Reviews~}|(?:giv|provid|ensur)(?:e|es|ing))$"));
-static ORDER: LazyLock<Regex> = LazyLock::new(|| grammar("^(?:{AfterName} )*{Verb}"));
-static CLAUSE: LazyLock<Regex> = LazyLock::new(|| grammar(r" (?:{ClauseBegins}|[,;:(.!?—@^~&#](?: |$))"));
+fn denies(word: &str) -> bool {
+    word.ends_with("n't") || List::Denying.has(word)
+}
 
-/// A sentence as the forms read it, and where each token begins in it.
-struct Line<'s> {
+/// Some names of a sentence, joined in a list, and their clause.
+struct Named<'s> {
     sentence: &'s Sentence,
-    text: String,
-    starts: Vec<usize>,
+    names: Range<usize>,
+    begin: usize,
+    end: usize,
+    is_apart: bool,
 }
 
-impl<'s> Line<'s> {
-    fn of(sentence: &'s Sentence) -> Self {
-        let (mut text, mut starts) = (String::new(), Vec::with_capacity(sentence.tokens.len()));
-        for token in &sentence.tokens {
-            text.push_str(if text.is_empty() { "" } else { " " });
-            starts.push(text.len());
-            text.push_str(match token.text.as_str() {
-                _ if token.is_name && token.is_possessive => "&",
-                "!" if token.is_name => "#",
-                other => other,
-            });
+impl<'s> Named<'s> {
+    fn of(sentence: &'s Sentence, names: Range<usize>) -> Self {
+        let ends = |at: &usize| ends_clause(sentence, *at);
+        let is_apart = matches!(sentence.word(names.end), "," | ":" | "—");
+        let begin = (0..names.start).rev().find(ends).map_or(0, |at| at + 1);
+        let end = clause_end(sentence, names.end + usize::from(is_apart));
+        Self { sentence, names, begin, end, is_apart }
+    }
+
+    /// The part of the sentence that asks them for a review by words before them: `reviewed by @rex`, `no merge without
+    /// @rex`, `after @rex's approval`, `get @rex's feedback`, but not `address @rex's review comments`.
+    fn led_to(&self) -> Option<Range<usize>> {
+        let Self { sentence, names, begin, end, .. } = self;
+        let word = |at: usize| sentence.word(at);
+        let has = |list: List, at: usize| list.has(word(at));
+        let link = (0..names.start).rev().find(|at| !has(List::Articles, *at));
+        let (linked, link) = link.map_or(("", names.start), |at| (word(at), at));
+        if linked == "without" {
+            return (0..link).find(|at| denies(word(*at))).map(|from| from..*end);
         }
-        Self { sentence, text, starts }
+        let noun = (names.end..*end).find(|at| !has(List::Articles, *at)).unwrap_or(*end);
+        let from = match linked {
+            _ if (*begin..names.start).any(|at| denies(word(at))) => None,
+            _ if sentence.tokens[names.end - 1].is_possessive => {
+                let is_gate = List::Gates.has(linked) && has(List::ReviewNouns, noun) && !has(List::Remarks, noun + 1);
+                (is_gate || (List::Wanted.has(linked) && has(List::Remarks, noun))).then_some(link)
+            }
+            "by" | "from" | "through" | "via" => (*begin..link).find(|at| {
+                let is_wanted = || (*begin..*at).any(|at| has(List::Wanted, at));
+                List::any(&[List::ReviewNouns, List::Judged], word(*at)) || (has(List::Remarks, *at) && is_wanted())
+            }),
+            // `reviewers: @rex`
+            ":" | "—" | "is" | "are" => {
+                let is_title = |at: &usize| List::ReviewNouns.has(word(*at).trim_end_matches('s'));
+                link.checked_sub(1).filter(is_title)
+            }
+            _ => None,
+        };
+        from.map(|from| from..*end)
     }
 
-    fn token(&self, at: usize) -> usize {
-        self.starts.partition_point(|start| *start < at)
-    }
-
-    /// The members that stand in a part of it.
-    fn members(&self, team: &Team, part: Range<usize>) -> Vec<Slug> {
-        let tokens = &self.sentence.tokens[self.token(part.start)..self.token(part.end)];
-        let members = tokens.iter().filter_map(|token| team.members.get(token.member?));
-        members.filter(|member| member.is_startable()).map(|member| member.slug.clone()).collect()
-    }
-
-    /// What a form that a sentence has asks for, from where to where in the message; `None` if that is no review.
-    fn review(&self, found: &Captures<'_>) -> Option<(Range<usize>, Range<usize>)> {
-        let part = |name: &str| found.name(name).map(|part| part.range());
-        let names = part("n").or_else(|| part("m"))?;
-        let all = found.get(0)?;
-        let from = all.start() + usize::from(all.as_str().starts_with(' '));
-        let is_denied = part("d").is_some()
-            && self.text[..from]
-                .split(' ')
-                .rev()
-                .skip(1)
-                .take(3)
-                .any(|it| it.ends_with("n't") || List::Denying.has(it));
-        if part("not").is_some() || is_denied {
+    /// The same by words after them: `@rex should review it`, `and then have @rex check the result`, `@rex as the
+    /// reviewer`. The first word of these that says something counts as their verb.
+    fn goes_on(&self, verb: usize) -> Option<Range<usize>> {
+        let Self { sentence, names, begin, end, is_apart } = self;
+        let word = |at: usize| sentence.word(at);
+        let hands = |at: &usize| List::any(&[List::Giving, List::Having], word(*at)) || word(*at) == "wait";
+        let handed = ((*begin).max(names.start.saturating_sub(4))..names.start).find(hands).filter(|_| !is_apart);
+        let asks = (names.end..verb).map(word).any(|word| {
+            List::AsksAfterName.has(word) || is_form(List::Gives, word) || matches!(word, "as" | "for" | "is")
+        });
+        let is_sign = |sign: &str| sentence.tokens[names.start].text == sign;
+        // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
+        let is_meant = word(verb).ends_with('s') || word(verb).ends_with("ing") || asks || handed.is_some();
+        let mut others = (verb + 1..*end).filter(|at| matches!(word(*at - 1), "and" | "or"));
+        let is_more = others.any(|at| is_authoring(word(at), word(at + 1)));
+        let is_possessive = sentence.tokens[names.end - 1].is_possessive;
+        if !(is_meant || is_sign("@") || (*is_apart && is_sign("^")))
+            || is_possessive
+            || is_more
+            || !is_review(sentence, verb, *end)
+        {
             return None;
         }
-        let end = part("e").map_or(all.end(), |rest| rest.start);
-        if let Some(verb) = part("v") {
-            let word = self.text[verb.start..].split(' ').next().unwrap_or_default();
-            let is_apart = part("apart").is_some();
-            let fill = part("fill").map_or("", |fill| &self.text[fill]);
-            let asks = fill.split(' ').any(|word| List::AsksAfterName.has(word)) || (part("h").is_some() && !is_apart);
-            let is_addressed =
-                self.text[names.clone()].contains('@') || (is_apart && self.text[names.start..].starts_with('^'));
-            // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
-            let is_base = !word.ends_with('s') && !word.ends_with("ing");
-            if (is_base && !is_addressed && !asks) || self.goes_on(verb.start) {
-                return None;
-            }
-        }
-        let end = CLAUSE.find_at(&self.text, end).map_or(self.text.len(), |next| next.start());
-        Some((names, self.sentence.range(self.token(from)..self.token(end))))
+        let from = handed.unwrap_or(names.start);
+        let joins = |at: &usize| matches!(word(*at), "and" | "then" | "please" | "make");
+        let from = (*begin..from).rev().take_while(joins).last().unwrap_or(from);
+        // `… check bea's work afterwards`
+        let is_possessive = sentence.tokens.get(*end).is_some_and(|token| token.is_possessive);
+        Some(from..if is_possessive { clause_end(sentence, end + 1) } else { *end })
     }
+}
 
-    /// Whether other work follows in the clause from a place on.
-    fn goes_on(&self, from: usize) -> bool {
-        let clause = self.text[from..].split([',', ';', ':', '@', '^', '~', '&', '#']).next().unwrap_or_default();
-        let mut words = clause.split(' ').skip_while(|word| !matches!(*word, "and" | "or")).skip(1);
-        words.next().is_some_and(|verb| is_authoring(verb, words.next().unwrap_or_default()))
-    }
+fn ends_clause(sentence: &Sentence, at: usize) -> bool {
+    let (token, word) = (&sentence.tokens[at], sentence.word(at));
+    token.is_name || token.is_mark() || (List::ClauseBegins.has(word) && word != "as")
+}
+
+fn clause_end(sentence: &Sentence, from: usize) -> usize {
+    let all = sentence.tokens.len();
+    (from..all).find(|at| ends_clause(sentence, *at)).unwrap_or(all)
+}
+
+/// Whether a clause asks for a review from its verb on.
+fn is_review(sentence: &Sentence, verb: usize, end: usize) -> bool {
+    let word = |at: usize| if at < end { sentence.word(at) } else { "" };
+    let near = |far: usize, words: &[&str]| (verb + 1..end.min(verb + far)).find(|at| words.contains(&word(*at)));
+    let is_look = matches!(word(verb), "look" | "looks" | "looking" | "go" | "goes" | "going" | "read" | "reads");
+    let is_check = is_form(List::Checks, word(verb)).then_some(verb);
+    let object = is_check.or_else(|| near(4, &["over", "at", "through"]).filter(|_| is_look));
+    let is_of_others = |from: usize| {
+        let result = (from..end).find(|at| !List::Articles.has(word(*at))).unwrap_or(end);
+        let is_named = result == end && sentence.tokens.get(end).is_some_and(|token| token.is_possessive);
+        let rest = from + usize::from(List::Pronouns.has(word(from)));
+        let rest = rest + usize::from(List::Thoroughly.has(word(rest)));
+        let is_result = [result, result + 1].iter().any(|at| List::Results.has(word(*at)));
+        is_named || is_result || rest == end || List::ThenWords.has(word(rest)) || matches!(word(from), "what" | "all")
+    };
+    is_form(List::Reviews, word(verb))
+        || List::ReviewNouns.has(word(verb))
+        || (word(verb).starts_with("sign") && near(end, &["off"]).is_some())
+        || (matches!(word(verb), "say" | "says" | "decides") && near(end, &["whether", "if"]).is_some())
+        || (is_form(List::Gives, word(verb)) && near(6, List::ReviewNouns.entries()).is_some())
+        || object.is_some_and(|at| is_of_others(at + 1))
 }
 
 /// Whether a verb means that something is made or changed: `adds`, not `reports`, `gives feedback`, `makes sure`.
 fn is_authoring(verb: &str, next: &str) -> bool {
     let y = verb.strip_suffix("ies").map(|stem| format!("{stem}y"));
     let bases = [Some(verb), verb.strip_suffix('s'), verb.strip_suffix("es"), y.as_deref()];
-    bases.iter().flatten().any(|verb| is_work(verb)) && !JUDGES.is_match(verb) && next != "sure"
+    let judges = is_form(List::Reviews, verb) || ["giv", "provid", "ensur"].iter().any(|stem| verb.starts_with(stem));
+    bases.iter().flatten().any(|verb| is_work(verb)) && !judges && next != "sure"
 }
 
 /// Reads the user's own sentences.
 pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
     let (mut reviews, mut works) = (Vec::new(), Vec::new());
-    for line in message.naming().map(Line::of) {
-        let asked = ASKS.iter().flat_map(|form| form.captures_iter(&line.text)).filter_map(|it| line.review(&it));
-        let asked: Vec<(Range<usize>, Range<usize>)> = asked.take(MOST).collect();
-        for found in WORK.captures_iter(&line.text) {
-            let names = found.name("n").map_or(0..0, |names| names.range());
-            let is_asked = asked.iter().any(|(asked, _)| asked.contains(&names.start));
-            if !is_asked && is_authoring(&found["v"], found.name("o").map_or("", |next| next.as_str())) {
-                works.extend(line.members(team, names));
+    for sentence in message.naming() {
+        let tokens = &sentence.tokens;
+        let is_name = |at: &usize| tokens.get(*at).is_some_and(|token| token.is_name);
+        let mut at = 0;
+        while let Some(start) = (at..tokens.len()).find(is_name) {
+            let mut end = start + 1;
+            while let Some(next) = (end..end + 3).find(is_name) {
+                if (end..next).any(|at| !matches!(sentence.word(at), "," | "and" | "or")) {
+                    break;
+                }
+                end = next + 1;
             }
-        }
-        for (names, range) in asked {
-            reviews.extend(line.members(team, names).into_iter().map(|agent| (agent, range.clone())));
+            at = end;
+            let members = tokens[start..end].iter().filter_map(|token| team.members.get(token.member?));
+            let slugs = members.filter(|member| member.is_startable()).map(|member| member.slug.clone());
+            let named = Named::of(sentence, start..end);
+            let is_filler = |at: &usize| {
+                matches!(sentence.word(*at), "as" | "for")
+                    || List::any(&[List::AfterName, List::Articles], sentence.word(*at))
+            };
+            let from = end + usize::from(named.is_apart);
+            let verb = (from..named.end).find(|at| !is_filler(at)).unwrap_or(named.end);
+            if let Some(asked) = named.led_to().or_else(|| named.goes_on(verb)) {
+                reviews.extend(slugs.map(|agent| (agent, sentence.range(asked.clone()))));
+            } else if is_authoring(sentence.word(verb), sentence.word(verb + 1)) {
+                works.extend(slugs);
+            }
         }
     }
     reviews.retain(|(agent, _)| !works.contains(agent));
@@ -219,7 +235,12 @@ impl Requests {
 /// Whether a part of a message orders a review: `… , then review it`.
 fn orders_review(message: &Message<'_>, from: usize) -> bool {
     let found = message.sentences().iter().find_map(|sentence| Some((sentence, sentence.find(from)?)));
-    found.is_some_and(|(sentence, at)| ORDER.is_match(&sentence.text(at..sentence.tokens.len())))
+    found.is_some_and(|(sentence, at)| {
+        let end = sentence.tokens.len();
+        let verb = (at..end).find(|at| !List::AfterName.has(sentence.word(*at))).unwrap_or(end);
+        let end = (verb..end).find(|at| sentence.tokens[*at].is_mark()).unwrap_or(end);
+        is_review(sentence, verb, end)
+    })
 }
 
 /// Makes agents that review the plan's reviewers: those that the message asks, and those whose role it is where others

@@ -5,16 +5,14 @@
 use super::message::{Message, Names};
 use crate::model::List;
 
-pattern!(MARK, r" [,;:(—]");
-// `It should always be …`, `users must be able to …`
-pattern!(
-    WISHES,
-    r"^(.*?)(\S+) (?:should|must|shall|needs|ought|ha(?:s|ve) to)(?: (?:to|also|always|now|not|only))* (\S+)"
-);
-// What a wish is about, if that is no person.
-pattern!(THING, r"\b(?:the|an?|our|my|its|this|these|every|each|it)\b");
-pattern!(BROKEN, r"\b(?:is|are)(?: still| now)? broken\b|\bdo(?:es)?(?: not|n't) work\b");
-pattern!(LATER, r"^ ?(?:and )?(?:then|after (?:that|this)|afterwards|next|finally|lastly)\b");
+/// What ends a clause.
+const MARKS: [char; 5] = [',', ';', ':', '(', '—'];
+
+/// What a wish is about, if that is no person.
+fn is_determiner(word: &str) -> bool {
+    const WORDS: &str = "the a an our my its this these every each it";
+    WORDS.split(' ').any(|it| word.split('\'').next() == Some(it))
+}
 
 /// Whether a message asks that something be made, changed, fixed or run.
 pub(crate) fn asks_for_work(message: &str) -> bool {
@@ -74,11 +72,12 @@ impl Asked {
         let asks = sentence.ends_with(" ?");
         let sentence = sentence.trim_end_matches([' ', '?', '!', '.']);
         // `It is slow, can you fix it?` is an order.
-        let is_question = asks && !MARK.split(sentence).any(|clause| Piece::read(clause).is_polite);
+        let is_question = asks && !sentence.split(MARKS).any(|clause| Piece::read(clause).is_polite);
         // `Explain how to build, test and deploy it` asks for words, until a `then`.
         let mut may_be_order = true;
-        for clause in MARK.split(sentence) {
-            may_be_order |= LATER.is_match(clause);
+        for clause in sentence.split(MARKS) {
+            let begins = clause.trim_start().trim_start_matches("and ");
+            may_be_order |= List::Next.begins(begins).or_else(|| List::NextFirst.begins(begins)).is_some();
             for piece in clause.split(" and ").map(Piece::read) {
                 let is_order = piece.is_order();
                 let asks_words = is_question || piece.is_question || (!is_order && piece.asks_for_words());
@@ -91,15 +90,28 @@ impl Asked {
     }
 }
 
+/// `It should always be …`, `users must be able to …`, `it is still broken`
 fn is_wish(clause: &str) -> bool {
-    let is_wished = WISHES.captures(clause).is_some_and(|wish| {
-        let (subject, verb) = (&wish[2], &wish[3]);
+    let words: Vec<&str> = clause.split(' ').filter(|word| !word.is_empty()).collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    let wishes = |at: &usize| match word(*at) {
+        "has" | "have" => word(at + 1) == "to",
+        word => matches!(word, "should" | "must" | "shall" | "needs" | "ought"),
+    };
+    let is_wished = (1..words.len()).find(wishes).is_some_and(|at| {
+        let mut after = words[at + 1..].iter();
+        let verb = after.find(|word| !matches!(**word, "to" | "also" | "always" | "now" | "not" | "only"));
         // Not that somebody should say or have a look at something.
-        let is_thing =
-            THING.is_match(&format!("{}{subject}", &wish[1])) && !List::any(&[List::Everybody, List::Texts], subject);
-        is_thing || !(List::any(&[List::Tell, List::Look], verb) || verb == "have")
+        let is_thing = words[..at].iter().any(|word| is_determiner(word))
+            && !List::any(&[List::Everybody, List::Texts], words[at - 1]);
+        verb.is_some_and(|verb| is_thing || !(List::any(&[List::Tell, List::Look], verb) || *verb == "have"))
     });
-    is_wished || BROKEN.is_match(clause)
+    let is_broken = |at: usize| match word(at) {
+        "is" | "are" => word(at + 1 + usize::from(matches!(word(at + 1), "still" | "now"))) == "broken",
+        "do" | "does" => word(at + 1) == "not" && word(at + 2) == "work",
+        word_here => matches!(word_here, "don't" | "doesn't") && word(at + 1) == "work",
+    };
+    is_wished || (0..words.len()).any(is_broken)
 }
 
 /// A part of a clause, without what stands before its verb.
@@ -147,7 +159,7 @@ impl<'p> Piece<'p> {
         let object = self.word(1);
         let has_object = (!object.is_empty() || self.is_polite) && !matches!(object, "me" | "us");
         // `Get` has many meanings: `get the build green` is work.
-        let is_work = is_work(self.verb()) || (self.verb() == "get" && THING.is_match(object));
+        let is_work = is_work(self.verb()) || (self.verb() == "get" && is_determiner(object));
         ((is_work && has_object && !self.is_report()) || (self.is_need && !self.words.is_empty())) && !self.makes_text()
     }
 
@@ -158,13 +170,13 @@ impl<'p> Piece<'p> {
         if List::Finite.has(object) {
             return true;
         }
-        if THING.is_match(object) || List::AfterObject.has(object) {
+        if is_determiner(object) || List::AfterObject.has(object) {
             return false;
         }
         let mut subject = self.words.iter().skip(1).take_while(|word| !List::AfterObject.has(word));
         let is_past = second.ends_with("ed") && !second.ends_with("eed") && !is_work(second);
         let is_name = |word: &str| !List::any(&[List::Stop, List::Talk], word) && !word.ends_with("ing");
-        subject.any(|word| List::Finite.has(word)) || is_past || (is_name(second) && THING.is_match(third))
+        subject.any(|word| List::Finite.has(word)) || is_past || (is_name(second) && is_determiner(third))
     }
 
     fn asks_for_words(&self) -> bool {
