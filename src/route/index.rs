@@ -36,14 +36,6 @@ pub(super) struct Support {
     pub(super) area: Option<usize>,
 }
 
-/// An agent's share of an area, 0..1, and the line that claims it most.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
-    pub(super) agent: usize,
-    pub(super) amount: f64,
-    pub(super) line: usize,
-}
-
 /// How much of an area an agent claims, and the line that claims most, with that.
 #[derive(Clone, Copy)]
 struct Claim {
@@ -61,8 +53,8 @@ pub(super) struct Index<'t> {
     pub(super) lead: Option<&'t Member>,
     pub(super) areas: &'static Areas,
     pub(super) lines: Vec<Line<'t>>,
-    /// By area: those who have a share of it, and the agents whose role names it.
-    pub(super) shares: Vec<Vec<Share>>,
+    /// By area: what part of it is whose, 0..1, by the line that claims it most; and the agents whose role names it.
+    pub(super) shares: Vec<Vec<Support>>,
     roles: Vec<Vec<usize>>,
     /// Terms of the team that the table lacks.
     own: HashMap<Box<str>, TermId, FixedState>,
@@ -138,12 +130,7 @@ impl<'t> Index<'t> {
                 How::Strong => TOPIC,
                 _ => WEAK,
             };
-            self.shares[hint.area].iter().map(move |Share { agent, amount, line }| Support {
-                agent: *agent,
-                weight: weight * amount,
-                line: *line,
-                area: Some(hint.area),
-            })
+            self.shares[hint.area].iter().map(move |share| Support { weight: weight * share.weight, ..*share })
         })
     }
 
@@ -224,10 +211,11 @@ impl<'t> Index<'t> {
             let has = |area: usize| self.roles[area].contains(&agent);
             self.is_coder[agent] = has(implementation) && !has(planning);
         }
-        let shares = claims.into_iter().map(|claims| {
+        let shares = claims.into_iter().enumerate().map(|(area, claims)| {
             let all: f64 = claims.iter().map(|claim| claim.sum).sum::<f64>() + UNCLAIMED;
             let claims = claims.into_iter().enumerate().filter(|(_, claim)| claim.sum > 0.0);
-            claims.map(|(agent, Claim { sum, line, .. })| Share { agent, amount: sum / all, line }).collect()
+            let share = |(agent, Claim { sum, line, .. })| Support { agent, weight: sum / all, line, area: Some(area) };
+            claims.map(share).collect()
         });
         self.shares = shares.collect();
     }

@@ -127,27 +127,20 @@ fn clause_end(sentence: &Sentence, from: usize) -> usize {
     (from..all).find(|at| ends_clause(sentence, *at)).unwrap_or(all)
 }
 
-/// Whether a clause asks for a review from its verb on.
+/// Whether a clause asks for a review from its verb on. `checks it again` does, `checks the logs` does not.
 fn is_review(sentence: &Sentence, verb: usize, end: usize) -> bool {
-    let word = |at: usize| if at < end { sentence.word(at) } else { "" };
-    let near = |far: usize, words: &[&str]| (verb + 1..end.min(verb + far)).find(|at| words.contains(&word(*at)));
-    let is_look = matches!(word(verb), "look" | "looks" | "looking" | "go" | "goes" | "going" | "read" | "reads");
-    let is_check = is_form(List::Checks, word(verb)).then_some(verb);
-    let object = is_check.or_else(|| near(4, &["over", "at", "through"]).filter(|_| is_look));
-    let is_of_others = |from: usize| {
-        let result = (from..end).find(|at| !List::Articles.has(word(*at))).unwrap_or(end);
-        let is_named = result == end && sentence.tokens.get(end).is_some_and(|token| token.is_possessive);
-        let rest = from + usize::from(List::Pronouns.has(word(from)));
-        let rest = rest + usize::from(List::Thoroughly.has(word(rest)));
-        let is_result = [result, result + 1].iter().any(|at| List::Results.has(word(*at)));
-        is_named || is_result || rest == end || List::ThenWords.has(word(rest)) || matches!(word(from), "what" | "all")
+    let has = |list: List, at: usize| list.has(sentence.word(at));
+    let is_form = |list: List| verb < end && is_form(list, sentence.word(verb));
+    let last = (verb + 1..end).rev().find(|at| !List::any(&[List::Thoroughly, List::ThenWords], sentence.word(*at)));
+    let is_of_others = || {
+        sentence.tokens.get(end).is_some_and(|token| token.is_possessive)
+            || last.is_none_or(|at| has(List::Pronouns, at))
+            || (verb + 1..end).any(|at| has(List::Results, at))
     };
-    is_form(List::Reviews, word(verb))
-        || List::ReviewNouns.has(word(verb))
-        || (word(verb).starts_with("sign") && near(end, &["off"]).is_some())
-        || (matches!(word(verb), "say" | "says" | "decides") && near(end, &["whether", "if"]).is_some())
-        || (is_form(List::Gives, word(verb)) && near(6, List::ReviewNouns.entries()).is_some())
-        || object.is_some_and(|at| is_of_others(at + 1))
+    is_form(List::Reviews)
+        || (verb < end && has(List::ReviewNouns, verb))
+        || (is_form(List::Gives) && (verb + 1..end.min(verb + 6)).any(|at| has(List::ReviewNouns, at)))
+        || (is_form(List::Checks) && is_of_others())
 }
 
 /// Whether a verb means that something is made or changed: `adds`, not `reports`, `gives feedback`, `makes sure`.

@@ -1,6 +1,6 @@
 //! Ranks the agents for a message or a part of it, with one confidence for every plan.
 
-use super::index::{Index, Share};
+use super::index::Index;
 use super::support::Unit;
 use crate::model::Sort;
 
@@ -92,8 +92,9 @@ fn points(index: &Index<'_>, units: &[&Unit<'_>], asked: &[usize]) -> Vec<Point>
     let mut points: Vec<Point> = Vec::new();
     // The kind of each agent's that is asked for most.
     for area in asked {
-        for Share { agent, amount, line } in index.shares[*area].iter().copied() {
-            let point = Point { agent, area: *area, line, weight: HEAD * amount, is_asked: true, is_alone: false };
+        for share in &index.shares[*area] {
+            let (agent, line, weight) = (share.agent, share.line, HEAD * share.weight);
+            let point = Point { agent, area: *area, line, weight, is_asked: true, is_alone: false };
             match points.iter_mut().find(|known| known.agent == agent) {
                 Some(known) if known.weight < point.weight => *known = point,
                 Some(_) => {}
