@@ -61,7 +61,7 @@ impl Question {
         const BEGIN: [List; 5] = [List::Greeting, List::Thanks, List::Addressed, List::Pleasant, List::Direct];
         let mut words = message.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         let begins = |word: &str| List::any(&BEGIN, &word.to_lowercase()) || names.may_be_in(word);
-        if message.len() > LONGEST || message.contains("```") || !words.next().is_some_and(begins) {
+        if message.len() > LONGEST || !words.next().is_some_and(begins) {
             return None;
         }
         let message = message.to_lowercase().replace('’', "'");

@@ -195,8 +195,10 @@ impl<'t> Index<'t> {
                 }
                 let claim = &mut claims[area][line.agent];
                 claim.sum += weight;
-                if weight > claim.most {
-                    (claim.line, claim.most) = (place, weight);
+                // People look at the rows first.
+                let shown = if line.rule.is_some() { 2.0 * weight } else { weight };
+                if shown > claim.most {
+                    (claim.line, claim.most) = (place, shown);
                 }
             }
         }

@@ -212,8 +212,7 @@ impl<'m> Reader<'m> {
     fn end_sentence(&mut self, begins: usize) -> usize {
         let is_courtesy = |span: &Span| is_courtesy(&self.message[span.range.clone()]);
         if self.spans.get(begins).is_some_and(is_courtesy) {
-            let is_all = self.spans[begins + 1..].iter().all(is_courtesy);
-            self.spans.drain(begins..if is_all { self.spans.len() } else { begins + 1 });
+            self.spans.remove(begins);
         }
         self.sentence += 1;
         self.spans.len()

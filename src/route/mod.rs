@@ -321,7 +321,11 @@ impl<'t> Router<'t> {
         if called.any_unavailable {
             draft.confidence *= UNAVAILABLE;
         }
-        if draft.confidence < self.threshold || called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
+        let is_empty = draft.agents.is_empty();
+        if is_empty
+            || draft.confidence < self.threshold
+            || called.ruled_out.iter().any(|agent| draft.agents.contains(agent))
+        {
             draft = Draft { confidence: draft.confidence.min(self.unsure()), ..Draft::default() };
         }
         draft.evidence.extend(evidence);

@@ -75,6 +75,40 @@ fn scope(path: &str) -> (&str, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Source;
+
+    /// `ada bob: src/api/a.rs`, or nothing.
+    fn found(rows: &[(&str, &str, Option<&str>)], reviewer: Option<&str>) -> Vec<String> {
+        let slug = |name: &str| Slug::fold(name).expect("a slug");
+        let row = |(path, primary, secondary): &(&str, &str, Option<&str>)| Module {
+            path: (*path).to_owned(),
+            primary: slug(primary),
+            secondary: secondary.map(slug),
+            source: Source::new(".squad/routing.md", 1),
+        };
+        let team = Team { modules: rows.iter().map(row).collect(), ..Team::default() };
+        let agents = vec![slug("ada"), slug("bob")];
+        let steps = vec![agents.clone()];
+        let mut plan = Plan { kind: PlanKind::Agents, agents, steps, reviewer: reviewer.map(slug), ..Plan::default() };
+        add(&team, &mut plan);
+        plan.overlaps.iter().map(|it| format!("{} {}: {}", it.agents[0], it.agents[1], it.paths.join(" "))).collect()
+    }
+
+    #[test]
+    fn who_works_side_by_side_on_a_path_is_named() {
+        const NONE: [&str; 0] = [];
+        let rows = [("src/api/", "ada", None), ("src/api/v2/a.rs", "bob", None), ("docs", "rex", None)];
+        assert_eq!(found(&rows, None), ["ada bob: src/api/v2/a.rs"]);
+        assert_eq!(found(&[rows[1], rows[0]], None), ["ada bob: src/api/v2/a.rs"]);
+        // Who judges the work changes nothing.
+        assert_eq!(found(&rows, Some("bob")), NONE);
+        assert_eq!(found(&rows[1..], None), NONE);
+        // A second owner is one too.
+        assert_eq!(found(&[("src/api/", "rex", Some("ada")), rows[1]], None), ["ada bob: src/api/v2/a.rs"]);
+        let many: Vec<String> = (0..9).map(|number| format!("src/{number}")).collect();
+        let many: Vec<_> = many.iter().map(|path| (path.as_str(), "ada", Some("bob"))).collect();
+        assert_eq!(found(&many, None), ["ada bob: src/0 src/1 src/2"]);
+    }
 
     #[test]
     fn paths_meet_where_one_is_in_the_other() {

@@ -111,9 +111,7 @@ impl<'s> Named<'s> {
         let from = handed.unwrap_or(names.start);
         let joins = |at: &usize| matches!(word(*at), "and" | "then" | "please" | "make");
         let from = (*begin..from).rev().take_while(joins).last().unwrap_or(from);
-        // `… check bea's work afterwards`
-        let is_possessive = sentence.tokens.get(*end).is_some_and(|token| token.is_possessive);
-        Some(from..if is_possessive { clause_end(sentence, end + 1) } else { *end })
+        Some(from..*end)
     }
 }
 

@@ -20,9 +20,6 @@ pub(super) struct Assignment {
     pub(super) is_part: bool,
 }
 
-/// More than this is no order that a person wrote.
-const MOST: usize = 40;
-
 /// The steps of a plan. `None`: the orders contradict each other.
 pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>> {
     if draft.agents.len() < 2 {
@@ -32,7 +29,6 @@ pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>>
     let mut places = if draft.places.is_empty() { called.places.clone() } else { draft.places.clone() };
     places.retain(|place| draft.agents.contains(&place.agent));
     places.stable_sort_by_key(|place| place.start);
-    places.truncate(MOST);
     let (mut order, mut number, reviews) = (Order::default(), 0, requests.places());
     for sentence in message.sentences() {
         let range = sentence.range(0..sentence.tokens.len());

@@ -1,5 +1,7 @@
 mod calibration;
 mod gates;
+mod limits;
+mod meetings;
 mod pairs;
 mod spoken;
 mod steps;

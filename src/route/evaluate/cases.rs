@@ -47,7 +47,7 @@ impl Case {
     pub(crate) fn accepted(&self) -> BTreeSet<Slug> {
         let names: Vec<&String> =
             if self.accept.is_empty() { self.agent.iter().collect() } else { self.accept.iter().collect() };
-        names.into_iter().filter_map(|name| Slug::of_folder(name.trim().trim_start_matches('@'))).into_set()
+        names.into_iter().filter_map(|name| Slug::of_folder(name.trim())).into_set()
     }
 
     fn read(text: &str, line: usize) -> Result<Self, (&'static str, String)> {

@@ -121,3 +121,23 @@ proptest::proptest! {
         proptest::prop_assert_eq!(cases.len() + problems.len(), lines);
     }
 }
+
+#[test]
+fn names_of_cases_are_read_as_people_write_them() {
+    let (cases, problems) = cases("{\"message\":\"a\",\"kind\":\"single\",\"accept\":[\"@Ada\",\" bob \"]}", "x");
+    assert_eq!(problems, []);
+    assert_eq!(cases[0].accepted().into_iter().collect::<Vec<_>>(), [slug("ada"), slug("bob")]);
+}
+
+/// The most frequent cause comes first, and what weighs nothing misleads nobody.
+#[test]
+fn causes_are_in_the_order_of_their_cases() {
+    let lines =
+        ["a", "b", "c"].map(|text| format!("{{\"message\":\"{text}\",\"kind\":\"single\",\"agent\":\"ada\"}}\n"));
+    let (cases, _) = cases(&lines.concat(), "x");
+    let plans = [("x:1", 1.0), ("y:1", 0.0), ("y:1", 0.0)]
+        .map(|(source, weight)| plan(PlanKind::Agents, &["bob"], 0.9, &[("bob", source, weight)]));
+    let groups = evaluate(cases.into_iter().zip(plans)).groups;
+    let shown: Vec<_> = groups.iter().map(|group| (group.misled_by.is_some(), group.lines.clone())).collect();
+    assert_eq!(shown, [(false, vec![2, 3]), (true, vec![1])]);
+}

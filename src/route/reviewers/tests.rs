@@ -167,6 +167,10 @@ fn other_work_is_no_review() {
         ("@backend addresses the comments from @reviewer", "backend | "),
         ("@backend address @reviewer's comments", "backend | "),
         ("@backend adds the endpoint as in @reviewer's feedback", "backend | "),
+        ("@backend adds the endpoint, with a fix for @tester's review comments", "backend | "),
+        ("@backend adds the endpoint, @tester reviews it. Then @tester adds the tests", "backend tester; tester | "),
+        ("First @reviewer sets up the sandbox, then @backend adds the endpoint", "reviewer; backend | "),
+        ("First @reviewer goes to the sandbox, then @backend adds the endpoint", "reviewer; backend | "),
         ("@backend adds the endpoint without @reviewer", "backend | "),
         ("@backend adds the endpoint, then @docs gives the page a new header", "backend; docs | "),
         ("@backend adds the endpoint, without a review by @tester", "backend | "),
@@ -179,4 +183,17 @@ fn other_work_is_no_review() {
         assert_eq!(planned(&words, message), expected, "{message}");
     }
     assert_eq!(planned(&names, "@bea adds the endpoint as @rex said"), "bea | ");
+    // Whose role is more than reviewing works beside the others.
+    for (role, expected) in
+        [("Code Reviewer", "bea | rex"), ("Lead and reviewer", "bea rex | "), ("Lead / Reviewer", "bea rex | ")]
+    {
+        let mut team = names.clone();
+        team.members
+            .iter_mut()
+            .filter(|member| member.slug.as_str() == "rex")
+            .for_each(|rex| rex.role = role.to_owned());
+        assert_eq!(planned(&team, "@bea and @rex: the endpoint"), expected, "{role}");
+    }
+    // Whoever reviews work does not do it.
+    assert_eq!(planned(&names, "Add an endpoint for invoices, reviewed by @bea"), " | bea");
 }

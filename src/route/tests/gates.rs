@@ -80,7 +80,8 @@ fn the_whole_team_is_started_only_when_somebody_confirms_it() {
     assert_eq!(plan(&sample(), &all.replace(" with the premium model", "")).kind, PlanKind::Agents);
     assert_eq!(plan(&sample(), "@bea @fay rework it with the premium model").tier, Tier::Full);
     let of_one = read(&[("team.md", "| Name | Role |\n|-|-|\n| Ada | Developer |\n")]);
-    assert_eq!(plan(&of_one, "Team, fix the parser").agents.len(), 1);
+    let alone = plan(&of_one, "Team, fix the parser");
+    assert_eq!((alone.kind, alone.agents.len()), (PlanKind::Agents, 1));
 }
 
 #[test]

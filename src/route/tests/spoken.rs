@@ -32,6 +32,9 @@ fn who_is_spoken_of_is_not_called() {
         ("Bea, css and layout of the page are broken", &["fay"]),
         ("Bea's should go: the css layout of the page", &["fay"]),
         ("Team page has a broken css layout", &["fay"]),
+        ("@bea said that the css layout of the page is broken", &["fay"]),
+        ("Bea can wait: the css layout of the page is broken", &["fay"]),
+        ("Can you fix the css layout of the page? Bea could not", &["fay"]),
     ] {
         assert_eq!(agents(message).1, called, "{message}");
     }
@@ -64,6 +67,8 @@ fn lines_of_a_log_are_not_the_users_words() {
         "ERROR flaky unit tests",
         "> flaky unit tests",
         "- [ ] flaky unit tests",
+        "<!-- flaky unit tests -->",
+        "<!-- flaky\nunit tests -->",
         "at Importer.run(importer.js:7) flaky unit tests",
         "## Steps to reproduce\n\nflaky unit tests\n\n## Problem\n",
     ] {
@@ -126,6 +131,7 @@ fn a_name_that_nobody_has_is_told_where_it_begins_a_sentence_or_is_like_one() {
         ("the @Override in the css layout", None),
         ("fix the css layout, @beaa", Some(("beaa", Some("bea")))),
         ("@bea fix the css layout", None),
+        ("@team fix the css layout", None),
     ] {
         let expected = expected.map(|(name, near): (&str, Option<&str>)| (name.to_owned(), near.map(str::to_owned)));
         assert_eq!(router.mistyped(message), Vec::from_iter(expected), "{message}");

@@ -36,6 +36,7 @@ fn what_a_message_orders_runs_in_that_order() {
         ("First @tess writes the tests, then @bea makes them pass", "tess; bea"),
         ("Once the endpoint is done by @bea, @tess tests it", "bea; tess"),
         ("Next, @doc", "doc"),
+        ("After @bea adds the endpoint, @bea and @tess test it", "bea; tess"),
         ("After @bea, @tess tests it", "bea; tess"),
         // Once a panic: a word of order in what is done.
         ("Once @bea is done after the release @tess tests it", "bea; tess"),
@@ -66,6 +67,9 @@ fn what_a_message_leaves_side_by_side_stays_so() {
         ("> first @bea then @doc\n\n@bea, @doc: what does this quote mean?", "bea doc"),
         ("Add a health endpoint with tests, and document it", "bea tess doc"),
         ("@bea: open the file, then parse it. @doc: the guide", "bea doc"),
+        ("@bea adds what is due next. @doc documents it", "bea doc"),
+        ("1. @bea adds the endpoint\n3. @doc documents the page", "bea doc"),
+        ("1. @bea adds the endpoint\n1. @doc documents the page", "bea doc"),
         ("@bea adds this:\n1. an endpoint\n2. a test\n@doc documents it", "bea doc"),
     ] {
         assert_eq!(steps(message), expected, "{message}");
@@ -87,6 +91,10 @@ fn who_is_named_by_the_user_works_in_the_order_of_the_message() {
     assert_eq!(plan.steps, [vec![slug_of("bea")], vec![slug_of("doc")]]);
     // One at a time is not side by side.
     assert_eq!(plan.tier, Tier::Standard);
+    // Of whom the message orders nothing begins at once.
+    let route_options = RouteOptions { agents: ["fay", "doc", "bea"].map(slug_of).to_vec(), ..RouteOptions::default() };
+    let plan = Router::new(&sample(), &[]).plan(&message, &route_options);
+    assert_eq!(plan.steps, [vec![slug_of("fay"), slug_of("bea")], vec![slug_of("doc")]]);
 }
 
 fn slug_of(name: &str) -> Slug {
