@@ -196,6 +196,7 @@ impl Client {
                     workspace: None,
                     reports_tools: true,
                     sandbox: SandboxLevel::Rules,
+                    is_listed: false,
                 };
                 json!(Ok::<_, EngineError>(opened))
             }
