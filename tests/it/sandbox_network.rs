@@ -233,3 +233,32 @@ fn doctor_says_what_is_reached() {
         assert_eq!(told["network"], access, "{value} {network:?}: {told}");
     }
 }
+
+/// What package managers and others make of the proxy: they ask it, for the host that they were to reach.
+#[test]
+fn ordinary_programs_ask_the_proxy() {
+    let Some(mut world) = world(None) else { return };
+    if let Some(home) = std::env::home_dir() {
+        // Without it, cargo is a program that looks for another one.
+        let rustup = std::env::var("RUSTUP_HOME").unwrap_or_else(|_| home.join(".rustup").display().to_string());
+        world.repo.variables.insert("RUSTUP_HOME".into(), rustup);
+    }
+    let commands = [
+        ("curl", "curl -s --max-time 9 https://curl.invalid/"),
+        ("git", "git ls-remote https://git.invalid/x.git"),
+        ("python3", "python3 -c \"import urllib.request as u; u.urlopen('https://python3.invalid/', timeout=9)\""),
+        ("pip", "pip download --no-input --retries 0 --timeout 9 --index-url https://pip.invalid/simple x"),
+        ("npm", "npm view x --registry https://npm.invalid/ --fetch-retries 0"),
+        ("cargo", "CARGO_NET_RETRY=0 cargo search --index sparse+https://cargo.invalid/ x"),
+    ];
+    let tried = commands.map(|(program, command)| {
+        format!("if {program} --version > /dev/null 2>&1; then {command}; echo tried-{program}; fi")
+    });
+    let output = world.run(&tried.each_ref().map(String::as_str));
+    let (said, refused) = (results(&output), completed(&output)["hosts"]["refused"].to_string());
+    println!("refused: {refused}");
+    for (program, _) in commands.iter().filter(|(program, _)| said.contains(&format!("tried-{program}"))) {
+        assert!(refused.contains(&format!("{program}.invalid:443")), "{program}: {refused}: {output}");
+    }
+    assert!(said.contains("tried-curl") && said.contains("tried-git"), "{output}");
+}
