@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     Access, Claim, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, HookAnswered, JudgedFiles,
@@ -426,21 +426,24 @@ const TYPE: &str = "type";
 
 impl EventKind {
     /// Its fields, after its type.
-    fn to_map(&self) -> serde_json::Result<Map<String, Value>> {
+    pub(crate) fn to_map(&self) -> serde_json::Result<Map<String, Value>> {
         let mut map = Map::new();
         // Every kind is a map with its name as the only key.
         if let Value::Object(named) = Self::serialize(self, serde_json::value::Serializer)? {
             for (name, fields) in named {
                 map.insert(TYPE.to_owned(), name.into());
-                map.extend(Map::deserialize(fields)?);
+                if let Value::Object(fields) = fields {
+                    map.extend(fields);
+                }
             }
         }
         Ok(map)
     }
 
-    fn of_map(mut map: Map<String, Value>) -> serde_json::Result<Self> {
+    /// From its fields and its type. There may be hundreds of thousands of values, so none is copied.
+    pub(crate) fn of_map(mut map: Map<String, Value>) -> serde_json::Result<Self> {
         match map.shift_remove(TYPE) {
-            Some(Value::String(name)) => Self::deserialize(json!({ name: map })),
+            Some(Value::String(name)) => Self::deserialize(Value::Object(Map::from_iter([(name, Value::Object(map))]))),
             _ => Err(serde_json::Error::missing_field(TYPE)),
         }
     }

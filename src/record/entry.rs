@@ -83,11 +83,8 @@ pub(crate) enum Read {
 impl Entry {
     /// Redacts secrets in every field of every kind. This is the only way to create an entry from an event.
     pub(crate) fn new(id: EntryId, at: Timestamp, actor: Actor, kind: &EventKind, redactor: &Redactor) -> Self {
-        let mut payload = match serde_json::to_value(kind) {
-            Ok(Value::Object(map)) => map,
-            // Every kind of event serializes to a map with a `type`; `record::tests` checks each of them.
-            _ => Map::new(),
-        };
+        // Every kind of event serializes to a map with a `type`; `record::tests` checks each of them.
+        let mut payload = kind.to_map().unwrap_or_default();
         let mut take = |key: &str| match payload.shift_remove(key) {
             Some(Value::String(text)) => text,
             _ => String::new(),
@@ -140,16 +137,27 @@ impl Entry {
 
     /// The recorded event with its place in its run; `None` also for one of no run.
     pub(crate) fn event(&self) -> Option<Event> {
-        let Self { id, at, run, seq, agent, position, causes, .. } = self.clone();
-        Some(Event { seq: seq?, at, run: run?, agent, kind: self.known_kind()?, id, position, causes })
+        let Self { id, run, agent, causes, .. } = self;
+        let (id, run, agent, causes) = (id.clone(), run.clone()?, agent.clone(), causes.clone());
+        let (at, position, kind) = (self.at, self.position, self.known_kind()?);
+        Some(Event { seq: self.seq?, at, run, agent, kind, id, position, causes })
     }
 
     /// The recorded event; `None` for an unknown kind. Fails if the kind is known but the entry is malformed.
     pub(crate) fn understood(&self) -> Result<Option<EventKind>, String> {
-        let mut map = self.payload.clone();
+        self.kind_with(self.payload.clone())
+    }
+
+    /// The same, where nobody needs the payload any more. That of a run that changed very many files is large.
+    pub(crate) fn take_understood(&mut self) -> Result<Option<EventKind>, String> {
+        let payload = std::mem::take(&mut self.payload);
+        self.kind_with(payload)
+    }
+
+    fn kind_with(&self, mut map: Map<String, Value>) -> Result<Option<EventKind>, String> {
         map.insert("type".to_owned(), Value::String(self.kind.clone()));
         map.insert("text".to_owned(), Value::String(self.text.clone()));
-        match serde_json::from_value(Value::Object(map)) {
+        match EventKind::of_map(map) {
             Ok(kind) => Ok(Some(kind)),
             // serde's wording; `record::tests` would notice a change.
             Err(error) if error.to_string().starts_with(&format!("unknown variant `{}`", self.kind)) => Ok(None),
@@ -159,9 +167,22 @@ impl Entry {
 
     pub(crate) fn render(&self) -> Vec<u8> {
         let mut file = String::from("---\n");
-        if let Ok(Value::Object(map)) = serde_json::to_value(self) {
+        let Self { id, kind, run, agent, causes, redactions, .. } = self;
+        let (id, kind, run, agent) = (id.clone(), kind.clone(), run.clone(), agent.clone());
+        let (causes, redactions) = (causes.clone(), redactions.clone());
+        let (squad, at, seq, position, actor) = (self.squad, self.at, self.seq, self.position, self.actor);
+        let (payload, text) = (Map::new(), String::new());
+        let facts = Self { squad, id, at, kind, run, seq, agent, position, actor, causes, redactions, payload, text };
+        if let Ok(Value::Object(map)) = serde_json::to_value(facts) {
             for (key, value) in map {
-                file.push_str(&format!("{key}: {value}\n"));
+                match key.as_str() {
+                    // It is large where very many files were changed.
+                    "payload" => {
+                        let payload = serde_json::to_string(&self.payload).unwrap_or_default();
+                        file.extend(["payload: ", &payload, "\n"]);
+                    }
+                    _ => file.push_str(&format!("{key}: {value}\n")),
+                }
             }
         }
         file.push_str("---\n");

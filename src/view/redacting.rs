@@ -30,9 +30,9 @@ impl Redacting {
             // The message is complete or will never be.
             self.partial.remove(agent);
         }
-        let entry = Entry::new(EntryId::unrecorded(), event.at, Actor::Squad, &event.kind, &self.redactor);
+        let mut entry = Entry::new(EntryId::unrecorded(), event.at, Actor::Squad, &event.kind, &self.redactor);
         // Every kind of event can be read back. If one could not, its number must still be shown.
-        entry.known_kind().unwrap_or(EventKind::MessageDelta { text: String::new() })
+        entry.take_understood().ok().flatten().unwrap_or(EventKind::MessageDelta { text: String::new() })
     }
 }
 
@@ -41,7 +41,10 @@ impl Show for Redacting {
         #[cfg(all(feature = "bench", unix))]
         let _cost = super::costs::Cost::of(event);
         let kind = self.clean(event);
-        self.show.show(&Event { kind, ..event.clone() });
+        let Event { run, agent, id, causes, .. } = event;
+        let (run, agent, id, causes) = (run.clone(), agent.clone(), id.clone(), causes.clone());
+        let Event { seq, at, position, .. } = *event;
+        self.show.show(&Event { seq, at, run, agent, kind, id, position, causes });
     }
 }
 

@@ -162,8 +162,8 @@ impl Derived for ReviewFact {
         kind.starts_with("review.")
     }
 
-    fn of(entry: Entry) -> Result<Option<Self>, String> {
-        let ruling = match entry.understood()? {
+    fn of(mut entry: Entry) -> Result<Option<Self>, String> {
+        let ruling = match entry.take_understood()? {
             Some(EventKind::ReviewVerdict { verdict, judged, .. }) => Ruling::Judged { verdict, judged },
             Some(EventKind::Lockout { reviewer, files }) => Ruling::LockedOut { reviewer, files },
             Some(EventKind::LockoutLifted { .. }) => Ruling::Lifted,
@@ -206,8 +206,8 @@ impl Derived for EntryFacts {
         others.contains(&kind) || EventKind::END_NAMES.contains(&kind)
     }
 
-    fn of(entry: Entry) -> Result<Option<Self>, String> {
-        let Some(kind) = entry.understood()? else { return Ok(None) };
+    fn of(mut entry: Entry) -> Result<Option<Self>, String> {
+        let Some(kind) = entry.take_understood()? else { return Ok(None) };
         let fact = match kind {
             EventKind::RunStarted { text, work_tree, .. } => {
                 Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING, work_tree }
@@ -246,8 +246,8 @@ impl Derived for WorkEnd {
         EventKind::END_NAMES.contains(&kind)
     }
 
-    fn of(entry: Entry) -> Result<Option<Self>, String> {
-        let outcome = entry.understood()?.and_then(|kind| Some(kind.end()?.0));
+    fn of(mut entry: Entry) -> Result<Option<Self>, String> {
+        let outcome = entry.take_understood()?.and_then(|kind| Some(kind.end()?.0));
         Ok(outcome.map(|outcome| Self { at: entry.at, run: entry.run, agent: entry.agent, outcome }))
     }
 }
@@ -259,9 +259,9 @@ impl Derived for FileWrites {
         kind == "tool.completed" || EventKind::END_NAMES.contains(&kind)
     }
 
-    fn of(entry: Entry) -> Result<Option<Self>, String> {
+    fn of(mut entry: Entry) -> Result<Option<Self>, String> {
         let (mut named, mut changed) = (Vec::new(), Vec::new());
-        match entry.understood()? {
+        match entry.take_understood()? {
             Some(EventKind::ToolCompleted { wrote: Some(wrote), .. }) => named.push(wrote.path),
             Some(kind) => {
                 let ended = kind.end().and_then(|(_, end)| end.changed.as_ref()).into_iter().flatten();
