@@ -208,8 +208,7 @@ fn a_file_whose_case_changed_is_merged() {
         let mut shell = std::process::Command::new("sh");
         assert!(shell.args(["-c", users]).current_dir(repo.root()).status().expect("it runs").success());
         let merged = repo.squad(&["merge", &run, "--yes", "--json"]);
-        let report: Value =
-            serde_json::from_str(&merged.out).unwrap_or_else(|_| panic!("{ignores} {command}: {merged}"));
+        let report: Value = serde_json::from_str(&merged.out).expect("JSON");
         assert!(report["aside"].is_null(), "{ignores} {command}: {merged}");
         let tracked = repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
         let (old, new) = if command.contains("ocs") { ("Docs/a.md", "docs/a.md") } else { ("README.md", "readme.md") };

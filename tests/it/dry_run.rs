@@ -19,7 +19,8 @@ fn merge(repo: &TestRepo, folder: &str, arguments: &[&str]) -> Value {
     let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root().join(folder));
     let done = command.args([&["merge", "--json"], arguments].concat()).stdin(Stdio::null()).output().expect("it runs");
     let out = String::from_utf8_lossy(&done.stdout).into_owned();
-    serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{}", String::from_utf8_lossy(&done.stderr)))
+    let said = format!("{out}{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_str(&out).expect(&said)
 }
 
 /// What an agent does × what the user has done since × from where the merge is run: whether the work tree follows, or why
