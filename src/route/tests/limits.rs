@@ -233,7 +233,10 @@ fn shortlisted(team: &Team, message: &str) -> Vec<Evidence> {
 fn an_area_is_shown_by_its_row() {
     let roster = "| Name | Role |\n|-|-|\n| Tess | Tester |\n| Ben | Member |\n";
     for (rows, said) in [
-        ("| Work Type | Route To |\n|-|-|\n| Testing, unit tests | Tess |\n", "message and routing row are both about testing"),
+        (
+            "| Work Type | Route To |\n|-|-|\n| Testing, unit tests | Tess |\n",
+            "message and routing row are both about testing",
+        ),
         ("| Work Type | Route To |\n|-|-|\n| kites | Tess |\n", "message and role are both about testing"),
     ] {
         let evidence = shortlisted(&read(&[("team.md", roster), ("routing.md", rows)]), "The flaky assertion");
