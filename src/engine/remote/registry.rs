@@ -20,6 +20,8 @@ use crate::engine::{Fact, Opening, spawn_blocking};
 
 /// Bytes of one bundle. A host must not fill the disk.
 const MAX_WORK: u64 = 4 << 30;
+/// Bytes of what is told of one turn. They wait in memory until they are recorded.
+const MAX_TOLD: u64 = 128 << 20;
 /// How many answers are remembered for questions that are asked again.
 const MAX_ANSWERS: usize = 256;
 
@@ -58,6 +60,8 @@ struct Live {
     /// The host has opened it.
     is_open: bool,
     is_working: bool,
+    /// Bytes that were told of the turn. Beyond the limit, nothing more of it is heard.
+    told: u64,
 }
 
 /// A question of a session's engine.
@@ -126,7 +130,7 @@ impl Registry {
         let mut inner = self.inner.lock();
         inner.last_session += 1;
         let number = inner.last_session;
-        inner.sessions.insert(number, Live { facts, opening, is_open: false, is_working: false });
+        inner.sessions.insert(number, Live { facts, opening, is_open: false, is_working: false, told: 0 });
         (number, received)
     }
 
@@ -142,7 +146,7 @@ impl Registry {
 
     pub(super) fn begin_turn(&self, session: u64) {
         if let Some(live) = self.inner.lock().sessions.get_mut(&session) {
-            live.is_working = true;
+            (live.is_working, live.told) = (true, 0);
         }
     }
 
@@ -180,14 +184,28 @@ impl Registry {
         numbers.into_iter().for_each(|number| self.report(number, fact()));
     }
 
-    fn fact(&self, NumberedFact { number, session, fact }: NumberedFact) {
+    /// `bytes`: those of its texts.
+    fn fact(&self, NumberedFact { number, session, fact }: NumberedFact, bytes: u64) {
+        let mut is_too_much = false;
         {
             let mut inner = self.inner.lock();
             if number > 0 && number <= inner.last_fact {
                 return;
             }
             inner.last_fact = inner.last_fact.max(number);
+            if let Some(live) = inner.sessions.get_mut(&session) {
+                let before = live.told;
+                live.told = before.saturating_add(bytes);
+                if before > MAX_TOLD {
+                    return;
+                }
+                is_too_much = live.told > MAX_TOLD;
+            }
         }
+        let fact = match is_too_much {
+            true => Fact::Failed(format!("its host says more than {} MiB of one message", MAX_TOLD >> 20)),
+            false => fact,
+        };
         self.report(session, fact);
     }
 
@@ -253,6 +271,17 @@ impl Registry {
     }
 }
 
+/// Bytes of all texts in a value, and some for each value.
+fn text_bytes(value: &Value) -> u64 {
+    const EACH: u64 = 16;
+    EACH + match value {
+        Value::String(text) => text.len() as u64,
+        Value::Array(values) => values.iter().map(text_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() as u64 + text_bytes(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
 impl Receiver {
     fn read<T: DeserializeOwned>(&self, params: Value) -> Option<T> {
         let read = serde_json::from_value(self.registry.inward(params));
@@ -269,8 +298,9 @@ impl Incoming for Receiver {
                 }
             }
             method::FACT => {
+                let bytes = text_bytes(&params);
                 if let Some(fact) = self.read(params) {
-                    self.registry.fact(fact);
+                    self.registry.fact(fact, bytes);
                 }
             }
             other => tracing::debug!("a worker told `{other}`"),
@@ -310,6 +340,9 @@ mod tests {
 
     use super::super::frames::Objects;
     use super::*;
+    use crate::engine::copilot::testing::opening;
+    use crate::engine::dialect::Dialect;
+    use crate::model::ToolChoice;
 
     /// Takes what it is given, but for the first time.
     #[derive(Default)]
@@ -328,6 +361,40 @@ mod tests {
             let mut taken = self.0.lock();
             taken.push(format!("{commit} {}", fs::read_to_string(file).expect("a file")));
             if taken.len() == 1 { Err("the disk is full".to_owned()) } else { Ok(()) }
+        }
+    }
+
+    /// Many small facts and few large ones: of what a host tells of one turn, so much is heard, and the next turn begins anew.
+    #[tokio::test]
+    async fn a_host_that_floods_fails_its_agent() {
+        for size in [16_usize << 10, 1 << 20] {
+            let registry = Registry::new(Arc::new(Forgetful::default()) as Arc<dyn Mirror>);
+            let (session, mut heard) = registry.add(opening("s", ToolChoice::Nothing));
+            let receiver = Receiver { registry: Arc::clone(&registry), hello: watch::Sender::new(None) };
+            let (one, other) = tokio::io::duplex(64);
+            drop(one);
+            let (output, input) = tokio::io::split(other);
+            let told = Arc::new(Receiver { registry: Arc::clone(&registry), hello: watch::Sender::new(None) });
+            let connection = Connection::start(Dialect::Lines, input, output, told);
+            let (text, count) = ("x".repeat(size), (150 << 20) / size as u64);
+            let mut number = 0;
+            for turn in 0..2 {
+                registry.begin_turn(session);
+                for _ in 0..count {
+                    number += 1;
+                    let fact = json!({ "number": number, "session": session, "fact": { "message": &text } });
+                    receiver.notified(&connection, method::FACT, fact);
+                }
+                let (mut bytes, mut ends) = (0, 0);
+                while let Ok(fact) = heard.try_recv() {
+                    match fact {
+                        Fact::Message(text) => bytes += text.len() as u64,
+                        Fact::Failed(why) => ends += usize::from(why.contains("128 MiB")),
+                        other => assert!(matches!(other, Fact::Alive), "{other:?}"),
+                    }
+                }
+                assert!(bytes <= MAX_TOLD && ends == 1, "turn {turn}, each {size}: {bytes}, {ends}");
+            }
         }
     }
 

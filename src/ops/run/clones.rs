@@ -1013,7 +1013,8 @@ impl Clones {
 
     /// Ends all engines. The clones stay, for people to look at, until `squad gc`.
     pub(super) async fn stop(&self) {
-        std::mem::take(&mut *self.looking.lock()).shutdown().await;
+        let mut looking = std::mem::take(&mut *self.looking.lock());
+        looking.shutdown().await;
         let made = std::mem::take(&mut *self.made.lock());
         for slot in made.into_values() {
             let Some(made) = slot.lock().await.take() else { continue };

@@ -208,7 +208,9 @@ impl Mirror for Left {
     fn take(&self, file: &Path, commit: &str) -> Result<(), String> {
         match commit == self.base {
             true => Ok(()),
-            false => self.store.take_work(file, (commit, &self.reference), &[self.base.clone()]).map_err(text),
+            false => {
+                self.store.take_work(file, (commit, &self.reference), std::slice::from_ref(&self.base)).map_err(text)
+            }
         }
     }
 }

@@ -428,7 +428,7 @@ impl Squad {
                 Fact::Lost(reason) => break Err(EngineError::Unreachable { reason }),
                 Fact::ConnectionLost(_) => drop(self.broken.fetch_add(1, Ordering::Relaxed)),
                 Fact::ConnectionRestored { .. } => {}
-                other => panic!("{other:?}"),
+                other => break Err(EngineError::Request { what: "a turn".to_owned(), reason: format!("{other:?}") }),
             }
         };
         session.close().await;
