@@ -234,7 +234,7 @@ fn an_agent_whose_host_is_gone_begins_again_where_it_may() {
     const WORK: &str = r#"
 [[turn]]
 agent = "ada"
-steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5" },
+steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5; case $HOME$(ls) in *two*slow*) sleep 25;; esac" },
          { tool = "squad_log_decision", args = { title = "Kept" } }, { say = "Done." }]
 "#;
     for (is_early, is_elsewhere) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -254,6 +254,10 @@ steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5" },
         repo.write("../home/config/squad/config.toml", &hosts.concat());
         if is_early {
             fs::write(&down, "").expect("a file");
+        }
+        if !is_early && is_elsewhere {
+            // A worker that is at its lease's end takes some seconds to close its sessions.
+            repo.write("slow.txt", "");
         }
         let mut child = start(&repo, WORK, &["--on", "any", "--permissions", "allow", "--no-commit", "build it"]);
         let mut begun = wait_for(&mut child, "host.assigned");
