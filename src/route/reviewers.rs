@@ -56,7 +56,9 @@ impl<'s> Named<'s> {
     /// The part of the sentence that asks them for a review by words before them: `reviewed by @rex`, `no merge without
     /// @rex`, `after @rex's approval`, `get @rex's feedback`, but not `address @rex's review comments`.
     fn led_to(&self) -> Option<Range<usize>> {
-        let Self { sentence, names, begin, end, .. } = self;
+        let Self { sentence, names, begin, .. } = self;
+        // `Reviewed by @rex: add an endpoint`
+        let end = &clause_end(sentence, names.end);
         let word = |at: usize| sentence.word(at);
         let has = |list: List, at: usize| list.has(word(at));
         let link = (0..names.start).rev().find(|at| !has(List::Articles, *at));
