@@ -133,13 +133,20 @@ fn is_review(sentence: &Sentence, verb: usize, end: usize) -> bool {
     let is_form = |list: List| verb < end && is_form(list, sentence.word(verb));
     let last = (verb + 1..end).rev().find(|at| !List::any(&[List::Thoroughly, List::ThenWords], sentence.word(*at)));
     let is_of_others = || {
+        let skipped = |at: &usize| List::any(&[List::Articles, List::Thoroughly], sentence.word(*at));
         sentence.tokens.get(end).is_some_and(|token| token.is_possessive)
             || last.is_none_or(|at| has(List::Pronouns, at))
-            || (verb + 1..end).any(|at| has(List::Results, at))
+            || (verb + 1..end).filter(|at| !skipped(at)).take(2).any(|at| has(List::Results, at))
+    };
+    // `gives the ok`, `takes a look`, `does the final check`, `says whether it is right`
+    let is_given = |at: usize| match sentence.word(at) {
+        "look" | "whether" => true,
+        "check" => matches!(sentence.word(at - 1), "final" | "last"),
+        noun => List::ReviewNouns.has(noun),
     };
     is_form(List::Reviews)
         || (verb < end && has(List::ReviewNouns, verb))
-        || (is_form(List::Gives) && (verb + 1..end.min(verb + 6)).any(|at| has(List::ReviewNouns, at)))
+        || (is_form(List::Gives) && (verb + 1..end.min(verb + 6)).any(is_given))
         || (is_form(List::Checks) && is_of_others())
 }
 
