@@ -145,7 +145,7 @@ fn is_review(sentence: &Sentence, verb: usize, end: usize) -> bool {
         noun => List::ReviewNouns.has(noun),
     };
     is_form(List::Reviews)
-        || (verb < end && has(List::ReviewNouns, verb))
+        || (verb < end && has(List::ReviewNouns, verb + usize::from(sentence.word(verb) == "code")))
         || (is_form(List::Gives) && (verb + 1..end.min(verb + 6)).any(is_given))
         || (is_form(List::Checks) && is_of_others())
 }

@@ -106,8 +106,19 @@ fn the_reviewer_is_found_in_any_phrasing() {
         "Let Bea add the endpoint",
         "Please add an endpoint for invoices",
     ];
-    const JOINTS: [&str; 5] = [", then ", "; once it is done ", ". ", " and ", "; when bea is done, "];
-    const REVIEWS: [&str; 36] = [
+    const JOINTS: [&str; 7] =
+        ["\n\n", ". After that ", ", then ", "; once it is done ", ". ", " and ", "; when bea is done, "];
+    const REVIEWS: [&str; 46] = [
+        "{} approves or rejects it",
+        "{} has to sign off on it",
+        "{} gives the verdict",
+        "{} should look it over",
+        "{} verifies the changes",
+        "get a review from {}",
+        "it has to be reviewed by {}",
+        "it needs {}'s approval",
+        "hand it to {} for review",
+        "{} does the code review",
         "{} double-checks it",
         "{} is the reviewer",
         "{} must give the ok",
