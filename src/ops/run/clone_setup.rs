@@ -223,6 +223,11 @@ mod tests {
         let (beside, _lock) = take("mine");
         assert_ne!(mine, beside);
         drop(lock);
-        assert_eq!(take("mine").0, mine);
+        // A process that another test is about to start has the lock for a moment, too.
+        let is_free = |_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            take("mine").0 == mine
+        };
+        assert!((0..100).any(is_free));
     }
 }
