@@ -13,7 +13,7 @@ fn what_an_agent_left_running_is_stopped_at_its_end_and_named() {
         ]
     });
     let ended =
-        world.run(&["orchestrate", "--json", "--permissions", "allow", "First @ada starts it, then @bob looks"]);
+        world.run(&["orchestrate", "--json", "--permissions", "allow", "First @ada starts it, then @bob lists what runs"]);
     ended.assert_status(0, "completed", &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }));
     let left: Vec<_> = ended.of("agent.completed").into_iter().map(|event| event["left_running"].clone()).collect();
     assert_eq!(left, [json!(["sleep 7311"]), json!(null), json!(null)], "{ended}");
