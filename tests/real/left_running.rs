@@ -12,8 +12,13 @@ fn what_an_agent_left_running_is_stopped_at_its_end_and_named() {
             plays("bob", &[&shell("pgrep -f 'sleep 731[1]' || echo nothing runs"), "say:I looked."]),
         ]
     });
-    let ended =
-        world.run(&["orchestrate", "--json", "--permissions", "allow", "First @ada starts it, then @bob lists what runs"]);
+    let ended = world.run(&[
+        "orchestrate",
+        "--json",
+        "--permissions",
+        "allow",
+        "First @ada starts it, then @bob lists what runs",
+    ]);
     ended.assert_status(0, "completed", &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }));
     let left: Vec<_> = ended.of("agent.completed").into_iter().map(|event| event["left_running"].clone()).collect();
     assert_eq!(left, [json!(["sleep 7311"]), json!(null), json!(null)], "{ended}");
