@@ -4,12 +4,14 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::engines::{of, squad};
 use crate::process::{rest, start, wait_for};
 use crate::support::{Output, TestRepo};
+use crate::terminal::PATIENCE;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
@@ -264,6 +266,13 @@ steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5; case
         let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
         if !is_early {
             begun += &wait_for(&mut child, "sleep 5");
+            // The command begins once it is allowed, and that is said over the connection.
+            let written = format!(".local/state/squad/workers/orders/{run}-ada/work/repo/where.txt");
+            let (written, since) = (away(&repo, "one").join(written), Instant::now());
+            while !written.exists() {
+                assert!(since.elapsed() < PATIENCE, "{begun}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
             fs::write(&down, "").expect("a file");
             kill_relays(child.id());
             if is_elsewhere {
@@ -321,7 +330,7 @@ fn nothing_is_spent_beyond_a_lease() {
         let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
         let facts = away(&repo, "one").join(format!(".local/state/squad/workers/orders/{run}-ada/facts.ndjson"));
         let spent = || 100 * fs::read_to_string(&facts).unwrap_or_default().matches("\"usage\"").count();
-        std::thread::sleep(std::time::Duration::from_secs(6));
+        std::thread::sleep(Duration::from_secs(6));
         assert_eq!(spent(), apart, "{budget}");
         fs::remove_file(&down).expect("a file");
         let (out, ended) = rest(child);
