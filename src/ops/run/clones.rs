@@ -943,6 +943,12 @@ impl Clones {
         (!is_same).then(|| format!("its clone is gone; `git show {last}` has what it had done"))
     }
 
+    /// An agent begins where its clone is ready, or on a host.
+    fn has_begun(&self, agent: &Slug) -> bool {
+        let place = self.folder.join(agent.as_str());
+        place.join(READY).exists() || !names(&place.join(HOST)).is_empty()
+    }
+
     /// `false`: it conflicts.
     async fn collect_from(&self, agent: &Slug) -> Result<bool, String> {
         let slot = self.slot(agent);
@@ -950,10 +956,8 @@ impl Clones {
         let (git_dir, work_dir) = self.folders(agent);
         let made = match &*slot {
             Some(made) => made,
-            // Of a process that was killed. Where it was not ready, its agent has not begun.
-            None if self.basis.project.repository.clone_at(&git_dir, &work_dir).is_made()
-                && self.folder.join(agent.as_str()).join(READY).exists() =>
-            {
+            // Of a process that was killed.
+            None if self.basis.project.repository.clone_at(&git_dir, &work_dir).is_made() && self.has_begun(agent) => {
                 let made = slot.insert(self.open(agent).await?);
                 self.close_conflict(agent, made).await?;
                 made
