@@ -959,6 +959,8 @@ impl Clones {
             // Of a process that was killed.
             None if self.basis.project.repository.clone_at(&git_dir, &work_dir).is_made() && self.has_begun(agent) => {
                 let made = slot.insert(self.open(agent).await?);
+                // Nobody works on its host now, and others may wait for the slot.
+                made.slot = None;
                 self.close_conflict(agent, made).await?;
                 made
             }
