@@ -54,7 +54,7 @@ impl ReachedHosts {
 /// A port of a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct HostPort {
-    /// As [`host_name`] writes it.
+    /// As [`host_name()`] writes it.
     host: String,
     port: u16,
 }
