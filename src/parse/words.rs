@@ -57,6 +57,22 @@ pub(super) fn has_word(text: &str, list: &str) -> bool {
     words(text).any(|word| listed(list, word))
 }
 
+/// `Ada (Lead) + Bob (via chat)` without the remarks in brackets; a text that is nothing else stays.
+pub(super) fn without_brackets(text: &str) -> String {
+    let mut depth = 0usize;
+    let mut kept = String::new();
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => kept.push(c),
+            _ => {}
+        }
+    }
+    let kept = kept.split_whitespace().collect::<Vec<_>>().join(" ").replace(" ,", ",").replace(" ;", ";");
+    if kept.is_empty() { text.to_owned() } else { kept }
+}
+
 /// `[ ] Ada` is `Ada`.
 pub(super) fn without_box(text: &str) -> &str {
     ["[ ] ", "[x] ", "[X] "].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text)

@@ -78,9 +78,11 @@ pub(in super::super) fn model_name(value: &str) -> Option<String> {
         return Some(name.to_owned());
     }
     let is_display = first.starts_with(|c: char| c.is_ascii_uppercase());
-    if has_digit(first) && first.contains(['-', '/', ':']) && !is_display {
-        // An id, followed by prose.
-        return Some(first.trim_end_matches(MARKUP).to_owned());
+    let is_id = |word: &&str| has_digit(word) && word.contains(['-', '/', ':']) && !word.contains(char::is_uppercase);
+    // `Use `claude-opus-5`. It is …`: an id in prose.
+    let bare = words.iter().map(|word| word.trim_matches(|c| MARKUP.contains(&c) || ".,;:!".contains(c)));
+    if let Some(id) = bare.into_iter().find(is_id) {
+        return Some(id.to_owned());
     }
     let versioned = words.iter().take(5).position(|word| has_digit(word))?;
     let known =
@@ -119,7 +121,8 @@ fn is_choice(name: &str) -> bool {
 fn plain_name(line: &str) -> Option<String> {
     let name = model_name(line)?;
     let is_id = name.contains(|c: char| c.is_ascii_digit()) && name.contains(|c: char| c.is_ascii_alphabetic());
-    let rest = line.trim().trim_start_matches(MARKUP).strip_prefix(&name)?.trim_start_matches(['`', '*', '"']);
+    let line = line.trim().trim_start_matches("Use ").trim_start_matches(MARKUP);
+    let rest = line.strip_prefix(&name)?.trim_start_matches(['`', '*', '"']);
     let ends = rest.trim_matches(['.', ' ']).is_empty() || REMARKS.iter().any(|mark| rest.starts_with(mark));
     (is_id && ends && name.len() >= 3).then_some(name)
 }
@@ -162,6 +165,9 @@ mod tests {
             ("Claude Opus 4.7 Thinking", "Claude Opus 4.7 Thinking"),
             ("gpt-5.6 Sol", "gpt-5.6"),
             ("gpt-5, then whatever is there", "gpt-5"),
+            ("Use `claude-opus-5`.", "claude-opus-5"),
+            ("`claude-sonnet-4.6`. I'm the planning brain — keep it", "claude-sonnet-4.6"),
+            ("`claude-sonnet-4.6`, `gpt-5`", "claude-sonnet-4.6"),
             ("\"gemini-3-pro\"", "gemini-3-pro"),
             ("vendor/model:7b", "vendor/model:7b"),
             ("sonnet", "sonnet"),
@@ -170,7 +176,17 @@ mod tests {
         ] {
             assert_eq!(model_name(value).as_deref(), Some(name), "{value}");
         }
-        for value in ["auto", "`auto`", "Auto (the coordinator decides)", "default", "—", "", "{model}", "standard"] {
+        for value in [
+            "auto",
+            "`auto`",
+            "Auto (the coordinator decides)",
+            "default",
+            "—",
+            "",
+            "{model}",
+            "standard",
+            "Use the best",
+        ] {
             assert_eq!(model_name(value), None, "{value}");
         }
     }
@@ -179,6 +195,8 @@ mod tests {
     fn a_section_may_be_a_plain_line() {
         let lines = ModelLines::read(&[], &["claude-haiku-4.5", "Writes little code."]);
         assert_eq!(lines.preferred.as_deref(), Some("claude-haiku-4.5"));
+        assert_eq!(ModelLines::read(&[], &["Use `gpt-5`."]).preferred.as_deref(), Some("gpt-5"));
+        assert_eq!(ModelLines::read(&[], &["Never use `gpt-5`."]).preferred, None);
         assert_eq!(ModelLines::read(&[], &["Writes code; quality first in 2 of 3 cases."]).preferred, None);
         let fields = [
             ("preferred".to_owned(), "auto".to_owned()),

@@ -1,7 +1,7 @@
 //! The tools a charter allows.
 
 use super::super::markdown::{BlockKind, Document, Section, field};
-use super::super::words::{comma_list, is_blank, listed};
+use super::super::words::{comma_list, is_blank, listed, without_brackets};
 use crate::model::tools_called;
 
 /// The content of a Tools section.
@@ -13,8 +13,9 @@ pub(super) struct Tools {
     pub(super) is_prose: bool,
 }
 
-/// Reads a Tools section, with each tool first in its item: `view — read files`. If any part is prose or names an
-/// unknown tool, the section limits nothing: otherwise a list with another purpose would take away the agent's tools.
+/// Reads a Tools section: from its field `Allowed`, or else with each tool first in its item: `view — read files`. If any
+/// part of what is read is prose or names an unknown tool, the section limits nothing: otherwise a list with another
+/// purpose would take away the agent's tools.
 pub(super) fn read(document: &Document<'_>, section: &Section<'_>) -> Tools {
     let mut lists = Lists::default();
     for block in document.blocks_in(&section.body) {
@@ -34,6 +35,8 @@ struct Lists {
     denied: Vec<String>,
     everything: bool,
     is_prose: bool,
+    /// It has a field for what is allowed, so other lines are remarks.
+    is_stated: bool,
 }
 
 impl Lists {
@@ -46,11 +49,14 @@ impl Lists {
                 self.is_prose |= names.is_none();
                 self.denied.extend(names.unwrap_or_default());
             }
-            Some((key, value)) if listed(ALLOWED, key) => self.names(value),
-            _ => {
-                let head = [" — ", " – ", " - ", ": ", " ("].iter().filter_map(|mark| text.find(mark)).min();
-                self.names(&text[..head.unwrap_or(text.len())]);
+            Some((key, value)) if listed(ALLOWED, key) => {
+                if !std::mem::replace(&mut self.is_stated, true) {
+                    (self.allowed, self.everything, self.is_prose) = Default::default();
+                }
+                self.names(value);
             }
+            _ if self.is_stated => {}
+            _ => self.names(before(text, &[" — ", " – ", " - ", ": ", " ("])),
         }
     }
 
@@ -77,9 +83,16 @@ impl Lists {
     }
 }
 
-/// The names in a text that consists only of names.
+fn before<'t>(text: &'t str, marks: &[&str]) -> &'t str {
+    let end = marks.iter().filter_map(|mark| text.find(mark)).min();
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// The names in a text that consists only of names, and of remarks on them: `Read, Grep (no changes) — as a reviewer`.
 fn names(text: &str) -> Option<Vec<String>> {
-    comma_list(text.trim().trim_end_matches('.')).iter().map(|part| whole_name(part)).collect()
+    let text = without_brackets(text);
+    let listed = before(&text, &[" — ", " – ", " - "]);
+    comma_list(listed.trim().trim_end_matches('.')).iter().map(|part| whole_name(part)).collect()
 }
 
 /// A text that is a single name.

@@ -2,7 +2,7 @@
 
 use super::super::abroad;
 use super::super::markdown::{Block, fields_of};
-use super::super::words::{is_blank, listed, without_pictographs};
+use super::super::words::{is_blank, listed, without_brackets, without_pictographs};
 use super::date::date_in;
 use super::status;
 use crate::model::LegacyStatus;
@@ -67,10 +67,10 @@ pub(super) fn of_note(fields: &[(String, String)]) -> Metadata {
         })
     };
     let author = find(AUTHOR).or_else(|| find(abroad::AUTHOR));
-    let by = author.map(|by| without_remarks(&without_pictographs(without_requester(by)))).filter(|by| !by.is_empty());
+    let by = author.map(|by| without_brackets(&without_pictographs(without_requester(by)))).filter(|by| !by.is_empty());
     let attributed = || {
         let of = |name: &&str| fields.iter().find(|(key, value)| key == name && !is_blank(value));
-        ATTRIBUTION.iter().find_map(of).map(|(_, value)| without_remarks(&without_pictographs(value)))
+        ATTRIBUTION.iter().find_map(of).map(|(_, value)| without_brackets(&without_pictographs(value)))
     };
     let abroad = dates(fields, abroad::DATE);
     Metadata {
@@ -81,22 +81,6 @@ pub(super) fn of_note(fields: &[(String, String)]) -> Metadata {
         status: fields.iter().find_map(|(key, value)| status::of_field(key, value)),
         by: by.or_else(attributed),
     }
-}
-
-/// `Ada (Lead) + Bob (via chat)`: remarks are no part of who decided.
-fn without_remarks(by: &str) -> String {
-    let (mut depth, mut text) = (0usize, String::new());
-    for c in by.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ if depth == 0 => text.push(c),
-            _ => {}
-        }
-    }
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = text.replace(" ,", ",").replace(" ;", ";");
-    if text.is_empty() { by.to_owned() } else { text }
 }
 
 /// `Ada (backend), requested by Uwe`: who asked for a decision did not make it.

@@ -136,6 +136,19 @@ fn allowed_and_denied_tools_are_told_apart_from_prose() {
         ("read grep".to_owned(), vec!["shell".to_owned()])
     );
     assert!(!is_noted(&problems));
+    for stated in [
+        "- **Allowed:** read, grep, shell (tests — nothing else)\n- **Denied:** shell (at sea)",
+        "- **Allowed:** read, grep, shell — as a reviewer\n- **Denied:** shell\n- **Rationale:** the pilot looks on",
+        "The tools of a pilot.\n\n- **Allowed:** read, grep, shell\n- **Denied:** shell",
+    ] {
+        let (charter, problems) = read(stated);
+        assert_eq!(
+            (charter.tools.unwrap_or_default().join(" "), charter.denied_tools),
+            ("read grep shell".to_owned(), vec!["shell".to_owned()]),
+            "{stated}"
+        );
+        assert!(!is_noted(&problems), "{stated}");
+    }
     let (charter, _) = read("| Tool | When |\n|-|-|\n| `read` | always |\n| `shell` | tests |");
     assert_eq!(charter.tools.unwrap_or_default(), ["read", "shell"]);
     for prose in ["None.", "- `gh` CLI for issues\n- **Bash** — run tests", "- terraform\n- bash", "I use `gh` a lot."]
