@@ -222,7 +222,12 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     let heading = &headings[index];
     let next = headings.get(index + 1);
     let dated_by_title = heading.dated.date.is_some();
-    if is_rules(heading.raw) || is_template(heading.raw) || (index == 0 && !dated_by_title && is_title(heading.raw)) {
+    // A file that was appended to another one begins with the same title.
+    let is_title = !dated_by_title && is_title(heading.raw) && headings[0].raw == heading.raw;
+    if is_rules(heading.raw)
+        || is_title
+        || (is_template(heading.raw) && !dated_by_title && heading.metadata.date.is_none())
+    {
         return Part::Frame;
     }
     if (is_frame(heading.raw) && !inside) || (is_merge(&heading.dated.title) && !heading.has_text) {
@@ -238,16 +243,16 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
         && next.is_some_and(|next| {
             next.level > heading.level && has_date_or_author(next) && (next.dated.leads || next.metadata.has_date)
         });
+    if holds_only_entries && (!inside || heading.dated.leads) {
+        return Part::Frame;
+    }
     if heading.dated.leads && !heading.dated.bare {
         return Part::Entry;
-    }
-    if holds_only_entries && !inside {
-        return Part::Frame;
     }
     let entry = heading.dated.leads
         || is_document
         || (heading.metadata.has_date && !(inside && is_section(heading.raw)))
-        || (dated_by_title && !inside)
+        || (dated_by_title && (!inside || heading.metadata.has_author))
         || (heading.metadata.has_author && !inside && !ruled)
         || (heading.level == 1 && index > 0 && siblings.is_some() && !is_section(heading.raw))
         || (siblings == Some(heading.level) && !inside && !ruled && !is_section(heading.raw));

@@ -60,13 +60,14 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
             Some(FileKind::Archive) => decisions.archived.extend(entries(files, path, text, problems)),
             Some(FileKind::Processed) => processed.extend(notes(files, path, text, &mut Vec::new())),
             Some(FileKind::Own) => {}
-            None => report_unread(files, path, text, problems),
+            None if is_dated_note(files, path, text) => decisions.current.extend(notes(files, path, text, problems)),
+            None => {}
         }
     }
-    // A merge may restore an entry that has its own file. The file wins, because people edit it.
-    let ids: HashSet<&DecisionId> = own.iter().map(|decision| &decision.id).collect();
+    // A merge may restore an entry that has its own file. The file wins, because people edit it. Archives repeat one another.
+    let mut ids: HashSet<DecisionId> = own.iter().map(|decision| decision.id.clone()).collect();
     for list in [&mut decisions.current, &mut decisions.archived] {
-        list.retain(|decision| !ids.contains(&decision.id));
+        list.retain(|decision| ids.insert(decision.id.clone()));
     }
     decisions.current.splice(0..0, own);
     decisions.archive_processed(processed);
@@ -97,19 +98,15 @@ impl Decisions {
     }
 }
 
-/// Reports a file in `decisions/` that seems to contain decisions but has an unknown name.
-fn report_unread(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) {
+/// Whether a file in `decisions/` with another name has decisions with dates.
+fn is_dated_note(files: &Files, path: &str, text: &str) -> bool {
     let is_beside = path.starts_with("decisions/") && path.ends_with(".md");
     let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
     if !is_beside || ["readme.md", "template.md", "index.md"].contains(&name.as_str()) {
-        return;
+        return false;
     }
     let found = entries::read(files, path, &line_feeds(super::without_mark(text))).found;
-    if found.iter().any(|found| found.decision.date.is_some()) {
-        let message = "has dated entries, but squad does not read decisions from it";
-        let hint = "move it to `decisions/inbox/` or `decisions/archive/`, or start its name with its date";
-        problems.push(Problem::new(Severity::Note, files.at(path, 1), "decision-unread", message).hint(hint));
-    }
+    found.iter().any(|found| found.decision.date.is_some())
 }
 
 /// Reports decisions with two successors, as after a merge. People have to choose.

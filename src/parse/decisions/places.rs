@@ -52,7 +52,7 @@ pub(super) fn file_kind(path: &str, main: &str) -> Option<FileKind> {
         [name] | ["decisions", "archive" | "archived", name] if is_archive(name) || is_of_time(name) => {
             Some(FileKind::Archive)
         }
-        ["decisions", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
+        ["decisions", shelf, .., _] if is_shelf(shelf) => Some(FileKind::Processed),
         ["decisions", "adr" | "adrs" | "records", _] => Some(FileKind::Inbox),
         ["decisions", "decisions"] | ["decisions"] => Some(FileKind::Archive),
         ["decisions", name] if name.contains("archive") => Some(FileKind::Archive),

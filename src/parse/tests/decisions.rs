@@ -23,9 +23,32 @@ fn rows(text: &str) -> Vec<String> {
 fn dated_headings_at_any_level() {
     let text = "# Decisions\n\n> shared\n\n## 2026-01-05: Tar the hull\n**By:** Uwe\n\n### Why\nold\n\n### 2026-01-06T08:00:00Z — New ropes\n\n\
         ### 📌 2026-01-07: Flags\n\n#### Dinner at six (2026-01-08)\n**Author:** Otto\n";
-    assert_eq!(rows(text), ["2026-01-05 Tar the hull / Uwe", "2026-01-06 New ropes / -", "2026-01-07 Flags / -"]);
+    let all = ["2026-01-05 Tar the hull / Uwe", "2026-01-06 New ropes / -", "2026-01-07 Flags / -"];
+    assert_eq!(rows(text), [&all[..], &["2026-01-08 Dinner at six / Otto"]].concat());
     assert!(decided(text).0.iter().any(|d| d.text.contains("### Why\nold")));
+    // Inside an entry, a date alone is of a section.
+    assert_eq!(rows(&text.replace("**Author:** Otto", "Fish.")), all);
     assert_eq!(rows("### Dinner at six (2026-01-08)\n**Author:** Otto\n"), ["2026-01-08 Dinner at six / Otto"]);
+}
+
+/// Two files in one, a heading over entries, and braces in a title.
+#[test]
+fn headings_that_end_no_entry_or_begin_one() {
+    for (text, expected) in [
+        (
+            "# Decisions\n\n## 2026-01-05: Tar\ntext\n\n# Decisions\n\nShared.\n\n### Wax\n**By:** Uwe\n",
+            vec!["2026-01-05 Tar / -", "- Wax / Uwe"],
+        ),
+        (
+            "## 2026-01-05: Fittings\n\n### 2026-01-04: Tar\ntext\n\n### Wax\n**Date:** 2026-01-03\n",
+            vec!["2026-01-04 Tar / -", "2026-01-03 Wax / -"],
+        ),
+        ("## 2026-01-05: Fittings\n\n### Tar\ntext\n", vec!["2026-01-05 Fittings / -"]),
+        ("### 2026-01-05: Charts in {hold}/charts\ntext\n", vec!["2026-01-05 Charts in {hold}/charts / -"]),
+        ("### {date}: {title}\n**By:** {name}\n\n### 2026-01-05: Tar\ntext\n", vec!["2026-01-05 Tar / -"]),
+    ] {
+        assert_eq!(rows(text), expected, "{text}");
+    }
 }
 
 #[test]
@@ -122,7 +145,7 @@ fn inbox_archive_and_own_files() {
         ("decisions/decisions.md", "### 2025-01-01: Old\n"),
         ("decisions-archive.md", "### 2025-01-02: Older\n"),
         ("decisions/archive/2024.md", "### 2024-01-02: Oldest\n"),
-        ("decisions/notes.md", "### 2024-01-02: No decision\n"),
+        ("decisions/notes.md", "### 2024-01-02: By another name\n"),
     ]);
     let rows = |list: &[Decision]| -> Vec<String> {
         list.iter().map(|d| format!("{} {}", d.date.as_deref().unwrap_or("-"), d.title)).collect()
@@ -136,11 +159,12 @@ fn inbox_archive_and_own_files() {
             "2026-01-08 Dinner at six.",
             "2026-01-07 We hoist no flags.",
             "2026-01-06 Ropes",
-            "2026-01-05 Tar"
+            "2026-01-05 Tar",
+            "2024-01-02 By another name"
         ]
     );
     assert_eq!(rows(&team.archived), ["2025-01-02 Older", "2025-01-01 Old", "2024-01-02 Oldest"]);
-    assert_eq!(codes(&problems), [("decision-unread", 1)]);
+    assert_eq!(codes(&problems), []);
     let (team, _) = read(&[TEAM, ROUTING, ("decisions/decisions.md", "### 2025-01-01: Only\n")]);
     assert_eq!((team.decisions.len(), team.archived.len()), (1, 0));
 }
