@@ -182,7 +182,7 @@ fn is_agent_file(path: &str) -> bool {
     let depth = path.matches('/').count();
     path.to_ascii_lowercase().ends_with("/charter.md")
         || path.ends_with("/history.md")
-        || (depth == 1 && path.ends_with(".md"))
+        || (depth == 1 && path.ends_with(".md") && !path.starts_with("agents/history"))
 }
 
 /// A file's content, or why it was not read.

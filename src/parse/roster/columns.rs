@@ -6,7 +6,7 @@ use super::super::words::{has_word, remark};
 use super::folders::Folders;
 use super::lists::speaks_of_members;
 
-const NAME: &str = "\
+pub(super) const NAME: &str = "\
     name, member, agent, agent name, team member, squad member, member name, agent / name, teammate, codename, \
     code name, callsign, persona";
 /// Also found in other tables: columns of names only if something else shows that the table lists members.

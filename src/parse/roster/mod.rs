@@ -42,6 +42,11 @@ pub(super) struct Roster {
 /// Members that other tools add to every team. Squad does their work itself.
 pub(crate) const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
 
+/// Words for what the helpers do in other tools.
+pub(super) const HELPERS_WORK: &str = "\
+    session, sessions, log, logs, logging, memory, history, decision, decisions, orchestration, backlog, queue, board, \
+    monitor, monitoring, triage, heartbeat, rai, responsible";
+
 /// The coding agent `@copilot`, which runs elsewhere.
 pub(crate) const BOT: &str = "copilot";
 
@@ -154,9 +159,14 @@ impl RosterReader<'_> {
                 links: &row.links,
                 headings: &candidate.headings,
             };
-            // Further tables add only new members, and only with proof: a members heading or a charter.
-            let is_new = || !self.is_known(entry.name) && (is_proof || self.folders.has_charter(entry.name));
-            if certainty == Certainty::Headers || is_new() {
+            // Further tables add members only with proof: a members heading, a status or a charter. Those whose headers do not
+            // say it add only new ones.
+            let has_proof = || {
+                Slug::fold(&clean_name(entry.name)).is_some_and(|slug| slug.as_str() == BOT)
+                    || self.folders.has_charter(entry.name)
+            };
+            let is_proven = is_proof || columns.status.is_some() || has_proof();
+            if is_proven && (certainty == Certainty::Headers || !self.is_known(entry.name)) {
                 self.read.insert(row.offset);
                 self.add(&entry, source);
             }

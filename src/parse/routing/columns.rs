@@ -124,8 +124,13 @@ pub(super) fn of(table: &Table, roll: &MemberIndex<'_>) -> Option<Columns> {
             return Some(Columns::new(table, kind, subject, first));
         }
     }
-    let first = routes.or_else(|| table.column(abroad::AGENT)).filter(|first| *first > 0)?;
-    Some(Columns::new(table, TableKind::Work, 0, first))
+    if let Some(first) = routes.or_else(|| table.column(abroad::AGENT)).filter(|first| *first > 0) {
+        return Some(Columns::new(table, TableKind::Work, 0, first));
+    }
+    // Whatever its headers are: work beside members.
+    let first = members_beside(table, roll)?;
+    let subject = (0..table.header.len()).find(|column| *column != first && !is_of_members(table, *column, roll))?;
+    Some(Columns::new(table, TableKind::Work, subject, first))
 }
 
 fn second(table: &Table, first: usize) -> Option<usize> {
@@ -158,12 +163,12 @@ fn is_of_members(table: &Table, column: usize, roll: &MemberIndex<'_>) -> bool {
     named * 2 > cells().count()
 }
 
-/// Whether a table without rules looks like a routing table. Tables with further columns about members do not.
-pub(super) fn names_members(table: &Table, roll: &MemberIndex<'_>) -> bool {
+/// The column of members in a table that looks like a routing table. Tables with further columns about members do not.
+fn members_beside(table: &Table, roll: &MemberIndex<'_>) -> Option<usize> {
     const ABOUT: &str =
         "by, date, author, role, model, charter, status, emoji, when, facilitator, backup of, participants";
     let about = table.column_where(|header| listed(ABOUT, header) || is_aside(header));
-    about.is_none() && column_of_members(table, usize::MAX, roll).is_some()
+    column_of_members(table, usize::MAX, roll).filter(|_| about.is_none())
 }
 
 /// Whether members in this column do not do the work.

@@ -9,7 +9,8 @@ use super::columns::TableKind;
 use super::{Cells, RoutingReader};
 use crate::model::{Problem, Severity};
 
-const SUBJECT: &str = "worktype, signal, domain, type, task, tasktype, pattern, keyword, area, category, topic, work";
+const SUBJECT: &str =
+    "worktype, signal, domain, type, task, tasktype, pattern, keyword, area, category, topic, work, name";
 const LABEL: &str = "label, labels";
 const MODULE: &str = "module, path, paths, glob";
 const FIRST: &str =

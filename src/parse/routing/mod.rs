@@ -9,8 +9,8 @@ mod unread;
 use std::collections::BTreeSet;
 
 use super::markdown::{Document, Row};
-use super::roster::{HELPERS, MemberIndex};
-use super::words::{comma_list, is_blank, is_placeholder, without_struck};
+use super::roster::{HELPERS, HELPERS_WORK, MemberIndex};
+use super::words::{comma_list, has_word, is_blank, is_placeholder, without_struck};
 use super::{Files, context, line_feeds, report_stray_rows};
 use crate::model::{
     ContextSection, Kind, LabelRule, Member, Module, Problem, Rule, Severity, Slug, Source, list, plural,
@@ -167,8 +167,10 @@ impl RoutingReader<'_> {
             let helpers = list(named.agents.iter().map(|slug| format!("`{slug}`")));
             let message = format!("`{subject}` routes only to {helpers}, a built-in helper that squad never starts");
             let hint = "squad does a helper's work itself; delete the rule, or route it to an agent";
-            let problem = Problem::warning(source.clone(), "routing-helper", message).hint(hint);
-            return self.problems.push(problem);
+            // Templates have a row for what squad does anyway.
+            let is_done = has_word(&subject.to_lowercase(), HELPERS_WORK);
+            let severity = if is_done { Severity::Note } else { Severity::Warning };
+            return self.problems.push(Problem::new(severity, source.clone(), "routing-helper", message).hint(hint));
         }
         let is_stranger = |slug: &&Slug| member(slug).is_none() && !is_helper(slug);
         let strangers: Vec<String> = named.agents.iter().filter(is_stranger).map(|slug| format!("`{slug}`")).collect();

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use super::super::Files;
 use super::super::markdown::{BlockKind, Document};
-use super::lists::{at_arrow, begins_with_name, cuts, named_in_front};
-use super::names::Named;
-use super::{MemberIndex, RoutingReader, columns};
+use super::lists::{at_arrow, begins_with_name, beside};
+use super::{MemberIndex, RoutingReader};
 use crate::model::{IntoSet, Kind, Problem, Severity, plural};
 
-/// Reports each table without a rule once, and the lines of each section without a rule once.
+/// Reports the lines of each section without a rule once.
 pub(super) fn report(files: &Files, document: &Document<'_>, reader: &mut RoutingReader<'_>) {
     let routing = &reader.routing;
     let sources = (routing.rules.iter().map(|rule| &rule.source))
@@ -27,12 +26,7 @@ pub(super) fn report(files: &Files, document: &Document<'_>, reader: &mut Routin
         match &block.kind {
             BlockKind::Heading { .. } => std::mem::take(&mut section).close(&mut notes),
             BlockKind::Table(table) => {
-                let lines = table.rows.iter().map(|row| document.line(row.offset));
-                let is_read = lines.clone().any(|line| read.contains(&line));
-                section.is_read |= is_read;
-                if !is_read && columns::names_members(table, reader.roll) {
-                    notes.push((line, "this table names members, but squad reads no rule from it".to_owned()));
-                }
+                section.is_read |= table.rows.iter().any(|row| read.contains(&document.line(row.offset)));
             }
             BlockKind::Item(text) | BlockKind::Paragraph(text) => {
                 let inner = line..=line + text.lines().count();
@@ -85,8 +79,5 @@ impl Section {
 fn names_members(line: &str, is_item: bool, roll: &MemberIndex<'_>) -> bool {
     let names_agent = |text: &str| begins_with_name(text.trim(), roll).is_some_and(|member| member.kind == Kind::Agent);
     at_arrow(line).is_some_and(|(work, who)| !work.contains(". ") && names_agent(who))
-        || (is_item
-            && (names_agent(line)
-                || named_in_front(line, roll).is_some()
-                || cuts(line).any(|(_, who)| Named::exactly(who, roll))))
+        || (is_item && (names_agent(line) || beside(line, roll).is_some()))
 }

@@ -124,7 +124,14 @@ fn other_tables_add_nobody() {
     let (team, problems) = read(&[("team.md", text)]);
     assert_eq!(slugs(&team), ["ilse"]);
     let codes: Vec<_> = codes(&problems).into_iter().filter(|(code, _)| code.starts_with("roster")).collect();
-    assert_eq!(codes, [("roster-placeholder", 36), ("roster-duplicate", 35)]);
+    assert_eq!(codes, []);
+    let beside = text
+        .replace("Email", "Scope")
+        .replace("## Stakeholders", "## Bench\n\n| Name | Role |\n|-|-|\n| Tor | Dev |\n\n## Others");
+    let beside = beside
+        .replace("| Zoe | Sponsor | z@x |", "| Zoe | Sponsor | z@x |\n| @copilot | Coder | - |\n| Vic | Dev | - |");
+    let (team, _) = read(&[("team.md", &beside), ("agents/vic/charter.md", "# Vic\n")]);
+    assert_eq!(slugs(&team), ["ilse", "tor", "copilot", "vic"]);
 }
 
 #[test]
@@ -148,6 +155,8 @@ fn a_roster_may_be_a_list_or_headings() {
 fn an_empty_roster_is_an_error() {
     let (team, problems) = read(&[("team.md", "## Members\n\n| Name | Role | Charter | Status |\n|-|-|-|-|\n")]);
     assert_eq!(team.members, []);
+    assert_eq!(codes(&problems)[0], ("roster-empty", 3));
+    let (_, problems) = read(&[("team.md", "| Name | Role |\n|-|-|\n| Squad | Coordinator |\n")]);
     assert_eq!(codes(&problems)[0], ("roster-empty", 1));
     assert!(files(&[]).texts.is_empty());
 }

@@ -48,7 +48,8 @@ fn beside_a_table_only_arrows_send() {
     assert_eq!(rules(&format!("{table}- Meals → Otto\n- Charts: Ilse\n")), ["Hull: uwe", "Meals: otto-brand"]);
     for said in [
         "- Charts: Ilse\n",
-        "- Ilse: charts\n- Otto: meals\n",
+        "- Charts: Ilse\n- Ask before.\n",
+        "- Ilse: charts whatever there is.\n- Otto: cooks when he likes.\n",
         "- When it leaks → Uwe looks, then the next watch\n",
         "- Uwe reads it\n",
     ] {
@@ -71,13 +72,38 @@ fn beside_a_table_only_arrows_send() {
     }
 }
 
+/// Beside a table and without one, in both orders.
 #[test]
-fn a_table_that_names_members_and_routes_nothing_is_said() {
+fn items_that_put_work_beside_members_are_rules() {
+    let table = "| Work | Agent |\n|-|-|\n| Hull | Uwe |\n\n## Rules\n\n";
+    for (items, sent) in [
+        ("- Charts: Ilse\n- Meals: Otto + Uwe\n", ["Charts: ilse", "Meals: otto-brand uwe"]),
+        ("- **Charts:** Ilse\n- Meals — Otto, Uwe\n- Ask before.\n", ["Charts: ilse", "Meals: otto-brand uwe"]),
+        ("- Ilse: charts\n- Otto, Uwe: meals\n", ["charts: ilse", "meals: otto-brand uwe"]),
+        ("- Ilse owns charts.\n- Otto, Uwe handles: meals\n", ["charts.: ilse", "meals: otto-brand uwe"]),
+        (
+            "- Charts → Ilse — as ever, and more\n- Meals → @otto-brand, @uwe — or not\n",
+            ["Charts: ilse", "Meals: otto-brand uwe"],
+        ),
+    ] {
+        assert_eq!(rules(items), sent, "{items}");
+        let all: Vec<&str> = ["Hull: uwe"].into_iter().chain(sent).collect();
+        assert_eq!(rules(&format!("{table}{items}")), all, "{items}");
+    }
+}
+
+#[test]
+fn a_table_with_one_column_of_members_routes_whatever_it_is_called() {
+    assert_eq!(rules("| Task Pattern | Agent | Priority |\n|-|-|-|\n| tar | Uwe | 1 |\n"), ["tar: uwe"]);
+    assert_eq!(rules("| On deck | In charge |\n|-|-|\n| tar | Uwe |\n| wax | Ilse |\n"), ["tar: uwe", "wax: ilse"]);
     let table = "| Work | Agent |\n|-|-|\n| Hull | Uwe |\n\n";
-    let watches = "| Watch | Deck |\n|-|-|\n| Ilse | Uwe |\n| Otto | Ilse |\n";
-    assert_eq!(codes(&routed(&format!("{table}{watches}")).1), [("routing-unread", 5)]);
-    for about in ["| Agent | Role |\n|-|-|\n| Uwe | Lead |\n", "| Author | Reviewer |\n|-|-|\n| Uwe | Ilse |\n"] {
-        assert_eq!(routed(&format!("{table}{about}")).1, [], "{about}");
+    for about in [
+        "| Watch | Deck |\n|-|-|\n| Ilse | Uwe |\n| Otto | Ilse |\n",
+        "| Agent | Role |\n|-|-|\n| Uwe | Lead |\n",
+        "| Author | Reviewer |\n|-|-|\n| Uwe | Ilse |\n",
+    ] {
+        let (team, problems) = routed(&format!("{table}{about}"));
+        assert_eq!((team.rules.len(), problems), (1, vec![]), "{about}");
     }
 }
 
@@ -129,7 +155,7 @@ fn cells_with_lines_strikes_and_bars() {
 
 #[test]
 fn who_has_gone_or_is_human_starts_nothing() {
-    let text = "| Work | Agent |\n|-|-|\n| tar | Ebba |\n| wax | Ebba, Uwe |\n| pay | Kurt |\n| log | Scribe |\n";
+    let text = "| Work | Agent |\n|-|-|\n| tar | Ebba |\n| wax | Ebba, Uwe |\n| pay | Kurt |\n| bread | Scribe |\n";
     let problems = routed(text).1;
     let mut lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
     lines.sort_unstable();
