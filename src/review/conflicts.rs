@@ -114,10 +114,12 @@ pub(super) fn find(
     let standing: Vec<(usize, &Decision)> =
         all.iter().enumerate().filter(|(_, decision)| stands(decision)).map(|(at, d)| (at, *d)).collect();
     let own = background.is_none().then(|| Background::new(&[], standing.iter().map(|(_, decision)| *decision)));
+    let mut likely = Vec::new();
     let is_complete = match background.or(own.as_ref()) {
-        Some(background) => compare(&standing, most, pairs, background, &mut conflicts),
+        Some(background) => compare(&standing, most, pairs, background, &mut likely),
         None => true,
     };
+    conflicts.extend(without_series(likely));
     if !is_complete {
         let message =
             format!("{} decisions in force are too many to compare in pairs: conflicts may be missed", standing.len());
@@ -163,6 +165,22 @@ fn compare(
         }
     }
     true
+}
+
+/// Without what decisions of a series seem to contradict one another in: each day's log, each release, has its own number
+/// under the same title.
+fn without_series(conflicts: Vec<Conflict>) -> impl Iterator<Item = Conflict> {
+    /// Decisions that a decision of a series is like, at least.
+    const OTHERS: usize = 3;
+    let is_like = |conflict: &Conflict| ["different-numbers", "same-subject"].contains(&conflict.code);
+    let mut likes: BTreeMap<DecisionId, usize> = BTreeMap::new();
+    for id in conflicts.iter().filter(|conflict| is_like(conflict)).flat_map(|conflict| &conflict.decisions) {
+        *likes.entry(id.clone()).or_default() += 1;
+    }
+    let of_series = move |conflict: &Conflict| {
+        is_like(conflict) && conflict.decisions.iter().any(|id| likes.get(id).is_some_and(|count| *count >= OTHERS))
+    };
+    conflicts.into_iter().filter(move |conflict| !of_series(conflict))
 }
 
 /// Decisions that supersede the same one. If all but one of them are superseded in turn, there is no conflict;

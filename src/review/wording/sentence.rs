@@ -141,10 +141,17 @@ fn numbers(words: &[String]) -> BTreeSet<String> {
         let is_name = at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|it| List::Numbered.has(it));
         let counted =
             List::Counts.entries().iter().position(|count| count == word).map(|count| (count + 1).to_string());
-        let digits = word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.clone());
+        let digits = word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.clone()).filter(|word| !is_id(word));
         numbers.extend(digits.or(counted).filter(|_| !is_name));
     }
     numbers
+}
+
+/// `007`, `4f2a91c`: a number of a series, or a commit.
+fn is_id(word: &str) -> bool {
+    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+    let is_padded = word.starts_with('0') && digits > 1;
+    is_padded || word.len() >= 7 && digits < word.len() && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn without_code(text: &str) -> String {
