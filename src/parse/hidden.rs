@@ -1,9 +1,9 @@
 //! Reports invisible characters in team files.
 
 use super::Files;
-use crate::model::{Problem, hidden, hidden_summary};
+use crate::model::{Problem, Severity, hidden, hidden_summary};
 
-/// Adds one warning per file. Carriage returns count as line ends.
+/// Reports each such file once. Carriage returns count as line ends.
 pub(super) fn say_hidden(files: &Files, problems: &mut Vec<Problem>) {
     for (path, text) in &files.texts {
         let found = || hidden(text).filter(|(_, c)| *c != '\r');
@@ -11,8 +11,11 @@ pub(super) fn say_hidden(files: &Files, problems: &mut Vec<Problem>) {
             continue;
         };
         let line = text[..first].matches('\n').count() + 1;
+        // Nobody edits these by hand.
+        let is_record = path.ends_with("history.md") || path.contains("archive");
+        let severity = if is_record { Severity::Note } else { Severity::Warning };
         problems.push(
-            Problem::warning(files.at(path, line), "hidden-characters", format!("has {summary}"))
+            Problem::new(severity, files.at(path, line), "hidden-characters", format!("has {summary}"))
                 .hint("agents do not see them; delete them unless they are intentional"),
         );
     }

@@ -93,7 +93,7 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
         let source = origin(line_of_json(text, names.iter().copied())).source();
         let message =
             format!("`{}` has no effect: squad does not read this setting from a config.json", names.join("."));
-        Problem::warning(source, "config-no-effect", message)
+        Problem::new(Severity::Note, source, "config-no-effect", message)
             .hint("`squad config list` shows what can be set; keep it if another tool reads it")
     });
     (layer, unknown.collect())
