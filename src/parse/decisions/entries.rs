@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use super::super::Files;
 use super::super::markdown::{Block, Document};
+use super::super::words::remark;
 use super::date::{Dated, begins_with_unread_day, dated};
 use super::found::{LocatedDecision, id};
 use super::groups;
@@ -18,7 +19,7 @@ use super::status;
 use super::titles::{
     is_bare_section, is_field, is_frame, is_merge, is_note, is_rules, is_section, is_template, is_title,
 };
-use crate::model::{Decision, Problem, Source, first_line};
+use crate::model::{Decision, Problem, Slug, Source, first_line};
 
 /// The decisions of a file, and its problems.
 pub(super) struct Entries {
@@ -76,8 +77,10 @@ fn marked_entries(
         let text = document.text(&(heading.body..end.max(heading.body))).trim();
         let source = files.at(path, document.line(heading.offset));
         let Dated { title, date, .. } = &heading.dated;
+        let mut decision = Decision { status, ..decision(title, date.clone(), &metadata, text, source) };
+        decision.by = decision.by.or_else(|| signer(files, title));
         decisions.push(LocatedDecision {
-            decision: Decision { status, ..decision(title, date.clone(), &metadata, text, source) },
+            decision,
             start: document.line_start(heading.offset),
             body: document.line_end(heading.body),
             end,
@@ -110,6 +113,15 @@ fn decision(title: &str, date: Option<String>, found: &Metadata, text: &str, sou
     let id = id(&[date.as_deref().unwrap_or(""), title, text]);
     let (by, status) = (found.by.clone(), found.status);
     Decision { date, by, status, source: Some(source), ..Decision::new(id, title.to_owned(), text.to_owned()) }
+}
+
+/// The member whom a title names: `Use tar (Ada)`, `Ada: use tar`.
+fn signer(files: &Files, title: &str) -> Option<String> {
+    let is_member = |name: &&str| {
+        Slug::fold(name).is_some_and(|slug| files.texts.contains_key(&format!("agents/{slug}/charter.md")))
+    };
+    let first = [" — ", " – ", ": "].iter().filter_map(|mark| title.split_once(mark)).map(|(name, _)| name);
+    [remark(title).1].into_iter().chain(first).find(is_member).map(|name| name.trim().to_owned())
 }
 
 /// A file without headings, as one decision: its first line is the title.

@@ -51,6 +51,24 @@ fn headings_that_end_no_entry_or_begin_one() {
     }
 }
 
+/// Who is named × whether somebody signs, and whether there is such a member.
+#[test]
+fn a_title_may_name_its_author() {
+    for (title, lines, by) in [
+        ("Tar the hull (Ilse)", "", Some("Ilse")),
+        ("Ilse — tar the hull", "", Some("Ilse")),
+        ("Ilse: tar the hull", "", Some("Ilse")),
+        ("Tar the hull (Ilse)", "**By:** Uwe\n", Some("Uwe")),
+        ("Tar the hull (Hob)", "", None),
+        ("Hob: tar the hull", "", None),
+        ("Ilse tars the hull", "", None),
+    ] {
+        let text = format!("### 2026-01-05: {title}\n{lines}\ntext\n");
+        let (team, _) = read(&[TEAM, ROUTING, ("agents/ilse/charter.md", "# Ilse\n"), ("decisions.md", &text)]);
+        assert_eq!(team.decisions[0].by.as_deref(), by, "{title}");
+    }
+}
+
 #[test]
 fn metadata_lines_in_every_form() {
     for lines in [
