@@ -25,7 +25,7 @@ lists! {
     Greeting Thanks Addressed Pleasant Direct BeforeQuestion AfterQuestion Courtesy
     DenyBegins DenyShort Deny DenyEnds NotDenied
     Side Form SystemFolder
-    Polite PoliteAnywhere PlainlyAsking Asking Leading Choosing
+    Polite PoliteAnywhere PlainlyAsking Asking Leading Choosing FullTier
     Make Tell Look Wishes Needs Polished Questions Making Texts AfterText Finite AfterObject NoWork
     Everybody EverybodyCalled RefersBefore RefersAfter BeforeName Handing AfterName AsksAfterName
     Reviews Checks Gives ReviewNouns Judged Results Pronouns Thoroughly ThenWords Articles Gates Remarks Wanted Denying
@@ -35,30 +35,34 @@ lists! {
     No Opposites Choose Do As Over Prefer Refuse Vague Counts Bounds Fillers Numbered
 }
 
-/// A bit for each list.
-#[derive(Clone, Copy)]
-pub(crate) struct Membership(u128);
+/// A bit for each list that contains a word, and for each with a phrase that begins with it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Membership {
+    contain: u128,
+    begin: u128,
+}
 
 impl Membership {
     pub(crate) fn has(self, list: List) -> bool {
-        self.0 & (1 << list as u32) != 0
+        self.contain & (1 << list as u32) != 0
+    }
+
+    pub(crate) fn has_phrase(self, list: List) -> bool {
+        self.begin & (1 << list as u32) != 0
     }
 }
 
 struct Lists {
     entries: Vec<Vec<&'static str>>,
-    /// A bit for each list that contains the entry.
-    words: HashMap<&'static str, u128, FixedState>,
-    /// A bit for each list with an entry that begins with the word.
-    first: HashMap<&'static str, u128, FixedState>,
+    words: HashMap<&'static str, Membership, FixedState>,
 }
 
-/// About as many as there are, so that the maps need not grow.
+/// About as many as there are, so that the map need not grow.
 const ENTRIES: usize = 3500;
 
 static LISTS: LazyLock<Lists> = LazyLock::new(|| {
-    let map = || HashMap::with_capacity_and_hasher(ENTRIES, FixedState::default());
-    let mut lists = Lists { entries: vec![Vec::new(); List::ALL.len()], words: map(), first: map() };
+    let words = HashMap::with_capacity_and_hasher(ENTRIES, FixedState::default());
+    let mut lists = Lists { entries: vec![Vec::new(); List::ALL.len()], words };
     let (mut index, mut separator) = (0, ' ');
     for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
         if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
@@ -68,8 +72,10 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
         } else if let Some(list) = lists.entries.get_mut(index) {
             for entry in line.split(separator).map(str::trim).filter(|entry| !entry.is_empty()) {
                 list.push(entry);
-                *lists.words.entry(entry).or_insert(0) |= 1 << index;
-                *lists.first.entry(word_of(entry)).or_insert(0) |= 1 << index;
+                lists.words.entry(entry).or_default().contain |= 1 << index;
+                for first in [word_of(entry), entry.split(' ').next().unwrap_or(entry)] {
+                    lists.words.entry(first).or_default().begin |= 1 << index;
+                }
             }
         }
     }
@@ -89,7 +95,7 @@ impl List {
 
     /// The lists that contain a word in lower case.
     pub(crate) fn of(word: &str) -> Membership {
-        Membership(LISTS.words.get(word).copied().unwrap_or(0))
+        LISTS.words.get(word).copied().unwrap_or_default()
     }
 
     /// Whether any of the lists contains a word in lower case.
@@ -100,7 +106,7 @@ impl List {
 
     /// The rest of a text after the longest of the list's phrases that it begins with, as whole words.
     pub(crate) fn begins(self, text: &str) -> Option<&str> {
-        if LISTS.first.get(word_of(text)).is_none_or(|of| of & (1 << self as u32) == 0) {
+        if !Self::of(word_of(text)).has_phrase(self) {
             return None;
         }
         let rest = |entry: &&'static str| {
@@ -112,10 +118,18 @@ impl List {
 
     /// The position of the first of the list's phrases in a lower-case text, as whole words.
     pub(crate) fn find(self, text: &str) -> Option<usize> {
-        let begins_any = |word: &str| LISTS.first.get(word).is_some_and(|of| of & (1 << self as u32) != 0);
         words_from(text)
-            .find(|(word, rest)| begins_any(word) && self.begins(rest).is_some())
+            .find(|(word, rest)| Self::of(word).has_phrase(self) && self.begins(rest).is_some())
             .map(|(_, rest)| text.len() - rest.len())
+    }
+
+    /// The number of words of the longest of the list's phrases that words in lower case begin with.
+    pub(crate) fn length<'w>(self, words: impl Iterator<Item = &'w str> + Clone) -> Option<usize> {
+        let length = |entry: &&'static str| {
+            let mut words = words.clone();
+            entry.split(' ').try_fold(0, |length, part| (words.next()? == part).then_some(length + 1))
+        };
+        self.entries().iter().filter_map(length).max()
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use interval::{AgentGitChanges, GitChanges, OtherRuns, RefChange, SkippedFile, TakenSnapshot};
 pub(crate) use json::{from_json, to_json};
 pub(crate) use line_diff::LineDiff;
-pub(crate) use lists::List;
+pub(crate) use lists::{List, Membership};
 pub(crate) use nearest::nearest;
 pub(crate) use network::{HostPattern, HostPort, NetworkAccess, ReachedHosts};
 pub(crate) use note::{MAX_EVIDENCE_LINES, Note, NoteEvidence, NoteKind, NoteLink, has_lines, hash_of_lines, place_of};

@@ -3,7 +3,7 @@
 //! An `@name` is a call unless the words around it only refer to the member (`cc @name`, `as @name said`) or exclude it
 //! (`not @name`).
 
-use super::message::{Message, Sentence};
+use super::message::{Message, Words};
 use super::steps::Assignment;
 use super::work::is_order;
 use super::{Draft, note};
@@ -44,13 +44,11 @@ impl Addressed {
         }
     }
 
-    fn mentions(&mut self, team: &Team, message: &Message<'_>, sentence: &Sentence) {
+    fn mentions(&mut self, team: &Team, message: &Message<'_>, sentence: Words<'_>) {
         // Where the last one ends, and whether it was only spoken of.
         let mut last = (0, false);
-        for (at, token) in sentence.tokens.iter().enumerate() {
-            if !token.is_name || !matches!(token.text.as_str(), "@" | "!") {
-                continue;
-            }
+        for (at, token) in sentence.iter().enumerate().filter(|(_, it)| it.is_name() && matches!(&*it.text, "@" | "!"))
+        {
             let before = |back: usize| at.checked_sub(back).map_or("", |at| sentence.word(at));
             let colon = usize::from(before(1) == ":");
             // `cc @bea, @fay`
@@ -59,7 +57,7 @@ impl Addressed {
             let is_referred = is_listed
                 || token.is_possessive
                 || List::RefersBefore.has(before(1 + colon))
-                || List::RefersAfter.has(sentence.word(at + 1));
+                || sentence.has(List::RefersAfter, at + 1);
             let is_excluded = token.text == "!" || matches!(before(1), "not" | "except" | "without");
             last = (at + 1, is_referred);
             let name = &message.text[token.place.clone()];
@@ -90,34 +88,27 @@ impl Addressed {
     }
 
     /// Members that a sentence addresses, and members that get work handed over.
-    fn by_name(&mut self, team: &Team, sentence: &Sentence) {
-        for (at, _) in sentence.tokens.iter().enumerate().filter(|(_, token)| token.is_name && token.text == "^") {
-            let mut opening = at;
-            while opening > 0 && List::BeforeName.has(sentence.word(opening - 1)) {
-                opening -= 1;
-            }
+    fn by_name(&mut self, team: &Team, sentence: Words<'_>) {
+        for (at, _) in sentence.iter().enumerate().filter(|(_, token)| token.is_name() && token.text == "^") {
+            let is_before = |at: &usize| sentence.has(List::BeforeName, *at);
+            let opening = (0..at).rev().take_while(is_before).last().unwrap_or(at);
             let begins = opening == 0 || sentence.word(opening - 1) == "—";
-            let end = sentence.names_end(at);
-            let (next, second) = (sentence.word(end), sentence.word(end + 1));
+            let end = sentence.names_end(at, |token| !token.is_possessive && token.text != "!");
             let mut asks = (opening..at).map(|at| sentence.word(at));
-            let is_addressed = match next {
+            let is_addressed = match sentence.word(end) {
                 "," => !is_list(sentence, end + 1),
                 ":" | "—" | "should" | "please" | "must" | "shall" => true,
-                "can" | "could" | "will" | "would" => second == "you",
-                "needs" => second == "to",
-                _ => {
-                    asks.any(|word| matches!(word, "can" | "could"))
-                        && is_order(&sentence.text(end..sentence.tokens.len()))
-                }
+                "can" | "could" | "will" | "would" => sentence.word(end + 1) == "you",
+                "needs" => sentence.word(end + 1) == "to",
+                _ => asks.any(|word| matches!(word, "can" | "could")) && is_order(sentence.part(end..sentence.len())),
             };
-            let before = format!(" {}", sentence.text(at.saturating_sub(3)..at));
-            let is_handed = List::Handing.entries().iter().any(|it| before.ends_with(&format!(" {it}")));
-            let called = match (begins && is_addressed && end > at, is_handed) {
+            let hands = |from: usize| sentence.part(from..at).phrase(List::Handing, 0) == Some(at - from);
+            let called = match (begins && is_addressed && end > at, (at.saturating_sub(3)..at).any(hands)) {
                 (true, _) => at..end,
                 (_, true) => at..at + 1,
                 _ => continue,
             };
-            for token in sentence.tokens[called].iter().filter(|token| token.text != "@") {
+            for token in sentence.part(called).iter().filter(|token| token.text != "@") {
                 let member = token.member.and_then(|place| team.members.get(place));
                 if let Some(member) = member.filter(|_| self.evidence.len() < MOST) {
                     self.take(member, &member.name, token.place.start);
@@ -128,8 +119,8 @@ impl Addressed {
 }
 
 /// Whether a list of names or things goes on, as in `Bea, Fay and Tess`.
-fn is_list(sentence: &Sentence, at: usize) -> bool {
-    let ends = |at: usize| at >= sentence.tokens.len() || matches!(sentence.word(at), "." | "!" | "?");
+fn is_list(sentence: Words<'_>, at: usize) -> bool {
+    let ends = |at: usize| at >= sentence.len() || matches!(sentence.word(at), "." | "!" | "?");
     let goes_on = |at: usize| matches!(sentence.word(at), "and" | "or");
     (at..at + 3).any(goes_on) || ends(at) || (sentence.word(at) != "," && ends(at + 1))
 }

@@ -60,7 +60,7 @@ impl Question {
     fn of_message(message: &str, team: &Team, names: &Names) -> Option<Self> {
         const BEGIN: [List; 5] = [List::Greeting, List::Thanks, List::Addressed, List::Pleasant, List::Direct];
         let mut words = message.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        let begins = |word: &str| List::any(&BEGIN, &word.to_lowercase()) || names.may_be_in(word);
+        let begins = |word: &str| List::any(&BEGIN, &word.to_lowercase()) || names.may_begin(&word.to_lowercase());
         if message.len() > LONGEST || !words.next().is_some_and(begins) {
             return None;
         }

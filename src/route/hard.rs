@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::message::Span;
+use super::message::Message;
 use super::stems::is_outside;
 use super::{Draft, Request};
 use crate::model::{Evidence, Module, Slug, Team};
@@ -25,22 +25,28 @@ pub(super) fn unknown<'r>(team: &Team, request: &Request<'r>) -> Vec<(&'static s
 }
 
 /// The owner of all files that the message names, and where it names them. Pasted and excluded text is ignored.
-pub(super) fn in_text(team: &Team, message: &str, spans: &[Span]) -> Option<(Draft, Vec<Range<usize>>)> {
+pub(super) fn in_text(team: &Team, message: &Message<'_>) -> Option<(Draft, Vec<Range<usize>>)> {
     if team.modules.is_empty() {
         return None;
     }
     let (mut found, mut places) = (Vec::new(), Vec::new());
-    for span in spans.iter().filter(|span| !span.is_denied) {
-        let text = &message[span.range.clone()];
-        for word in text.split_whitespace().filter(|word| word.contains('/') && !word.contains("://")).take(MOST) {
-            let path = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '_'));
-            // `main.rs:12:5`
-            let path = path.split(':').next().unwrap_or(path).trim_end_matches('.');
-            if let Some(evidence) = of_path(team, path).filter(|_| !is_outside(path)) {
-                let start = word.as_ptr() as usize - message.as_ptr() as usize;
-                places.push(start..start + word.len());
-                found.push(evidence);
-            }
+    let words = message.text.split_whitespace().filter(|word| word.contains('/') && !word.contains("://"));
+    for word in words.take(MOST) {
+        let start = word.as_ptr() as usize - message.text.as_ptr() as usize;
+        let end = start + word.len();
+        if !message
+            .tokens
+            .iter()
+            .any(|it| !it.is_denied && !it.is_mark() && it.place.start < end && start < it.place.end)
+        {
+            continue;
+        }
+        let path = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '_'));
+        // `main.rs:12:5`
+        let path = path.split(':').next().unwrap_or(path).trim_end_matches('.');
+        if let Some(evidence) = of_path(team, path).filter(|_| !is_outside(path)) {
+            places.push(start..end);
+            found.push(evidence);
         }
     }
     Some((only(found)?, places))

@@ -133,7 +133,7 @@ const UNAVAILABLE: f64 = 0.8;
 const THRESHOLD: f64 = 0.70;
 
 /// What the words of a message say, worked out once.
-type Units<'i> = OnceCell<Vec<Unit<'i>>>;
+type Units<'u> = OnceCell<Vec<Unit<'u>>>;
 
 /// A team's router: made once, asked often.
 pub(crate) struct Router<'t> {
@@ -258,10 +258,10 @@ impl<'t> Router<'t> {
     }
 
     /// The agents that a message speaks for, best first.
-    fn candidates<'i>(
-        &'i self,
-        message: &Message<'_>,
-        units: &Units<'i>,
+    fn candidates<'u>(
+        &'u self,
+        message: &'u Message<'_>,
+        units: &Units<'u>,
         most: usize,
         is_meant: impl Fn(&Slug) -> bool,
     ) -> Vec<Considered> {
@@ -278,7 +278,7 @@ impl<'t> Router<'t> {
     }
 
     /// Whom the coordinator chooses among: the best, and always the lead.
-    fn shortlist<'i>(&'i self, message: &Message<'_>, units: &Units<'i>) -> Vec<Evidence> {
+    fn shortlist<'u>(&'u self, message: &'u Message<'_>, units: &Units<'u>) -> Vec<Evidence> {
         let mut shortlist = self.candidates(message, units, SHORTLIST, |_| true);
         let lead = self.index().lead.filter(|lead| shortlist.iter().all(|it| it.agent != lead.slug));
         shortlist.truncate(SHORTLIST - usize::from(lead.is_some()));
@@ -293,11 +293,11 @@ impl<'t> Router<'t> {
         if is_bare { direct::read(self.team, &self.names, request.text) } else { None }
     }
 
-    fn decide<'i>(&'i self, request: &Request<'_>, reading: &Reading<'_>, units: &Units<'i>) -> Draft {
+    fn decide<'u>(&'u self, request: &Request<'_>, reading: &'u Reading<'_>, units: &Units<'u>) -> Draft {
         let Reading { message, called, requests } = reading;
         // `Add an endpoint, reviewed by @rex`: who adds it?
         let is_of_others = called.agents.iter().all(|agent| requests.has(agent));
-        let rest = requests.rest(message.text).filter(|_| is_of_others);
+        let rest = requests.rest(message).filter(|_| is_of_others);
         let mut evidence = called.evidence.clone();
         if rest.is_none() {
             let mut agents = called.agents.clone();
@@ -310,13 +310,14 @@ impl<'t> Router<'t> {
                 return Draft { places: called.places.clone(), ..Draft::sure(agents, evidence) };
             }
         }
-        let of_rest = rest.as_deref().map(|rest| Message::read(&self.names, rest));
-        let units_of_rest = OnceCell::new();
-        let (message, units) = of_rest.as_ref().map_or((message, units), |rest| (rest, &units_of_rest));
         if let Some(draft) = calls::the_team(self.team, message.text) {
             return Draft { asks_first: self.team.startable().nth(1).is_some(), ..draft };
         }
-        let mut draft = hard::read(self.team, request).unwrap_or_else(|| self.rank(message, units));
+        let ranked = || match &rest {
+            Some(rest) => self.rank(rest, &OnceCell::new()),
+            None => self.rank(message, units),
+        };
+        let mut draft = hard::read(self.team, request).unwrap_or_else(ranked);
         draft.agents.retain(|agent| !requests.has(agent));
         if called.any_unavailable {
             draft.confidence *= UNAVAILABLE;
@@ -332,12 +333,12 @@ impl<'t> Router<'t> {
         draft
     }
 
-    fn ranking<'u, 'i: 'u>(&'i self, message: &Message<'_>, units: &'u Units<'i>) -> Ranking<'u> {
-        let units = units.get_or_init(|| support::read(self.index(), message.text, &message.spans));
-        Ranking::of(self.index(), units.iter().collect(), &support::asked(units, false))
+    fn ranking<'s, 'u: 's>(&'u self, message: &'u Message<'_>, units: &'s Units<'u>) -> Ranking<'s> {
+        let units = units.get_or_init(|| support::read(self.index(), message));
+        Ranking::of(self.index(), units.iter().collect(), &support::asked(units))
     }
 
-    fn rank<'i>(&'i self, message: &Message<'_>, units: &Units<'i>) -> Draft {
+    fn rank<'u>(&'u self, message: &'u Message<'_>, units: &Units<'u>) -> Draft {
         let index = self.index();
         if let Some(draft) = self.owner(message) {
             return draft;
@@ -376,11 +377,9 @@ impl<'t> Router<'t> {
     /// The owner of the files that a message names, unless the rest of the message asks for work that only one agent
     /// does: the agent who tests or documents a file need not own it.
     fn owner(&self, message: &Message<'_>) -> Option<Draft> {
-        let (draft, places) = hard::in_text(self.team, message.text, &message.spans)?;
-        let mut rest = message.text.to_owned();
-        places.into_iter().for_each(|place| rest.replace_range(place.clone(), &" ".repeat(place.len())));
-        let units = OnceCell::from(support::read(self.index(), &rest, &message.spans));
-        (!self.ranking(message, &units).points.iter().any(|point| point.is_alone)).then_some(draft)
+        let (draft, places) = hard::in_text(self.team, message)?;
+        let (rest, units) = (message.without(&places), OnceCell::new());
+        (!self.ranking(&rest, &units).points.iter().any(|point| point.is_alone)).then_some(draft)
     }
 }
 
@@ -392,7 +391,7 @@ struct Reading<'m> {
 }
 
 impl<'m> Reading<'m> {
-    fn of(team: &Team, names: &'m Names, text: &'m str) -> Self {
+    fn of(team: &Team, names: &Names, text: &'m str) -> Self {
         let message = Message::read(names, text);
         let (called, requests) = (calls::read(team, &message), reviewers::requests(team, &message));
         Self { message, called, requests }

@@ -5,7 +5,8 @@ use super::evidence::Explainer;
 use super::index::Index;
 use super::score::Ranking;
 use super::steps::Assignment;
-use super::support::{Joins, Unit, asked};
+use super::support::{Unit, asked};
+use crate::model::List;
 
 /// A segment of the work is somebody's with this chance and this much evidence.
 const CHANCE: f64 = 0.5;
@@ -25,17 +26,13 @@ pub(super) enum Parts {
 }
 
 pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Parts {
-    let beside = BESIDE.map(|name| index.areas.area(name));
+    let areas = BESIDE.map(|name| index.areas.area(name));
     // By kind of work, the units and the areas that they ask for: the work itself, then what is beside it.
     let mut parts: [(Vec<&Unit<'_>>, Vec<usize>); 1 + BESIDE.len()] = Default::default();
-    let (mut work, mut kind) = (Vec::new(), 0);
-    let segments = segments(&beside, &whole.units);
-    if segments.len() < 2 {
-        return Parts::One;
-    }
-    for (segment, is_finite) in segments {
-        let asked = asked(segment.iter().copied(), true);
-        let own = kind_of(&beside, &segment, &asked);
+    let (mut owner, mut kind) = (None, 0);
+    for (segment, is_finite) in segments(&areas, &whole.units) {
+        let asked = asked(segment.iter().copied());
+        let own = kind_of(&areas, &segment, &asked);
         // `The page is fine now. Document it`: what only says how things stand is no part.
         if own.is_none() && is_finite {
             continue;
@@ -44,26 +41,18 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
         parts[kind].0.extend(&segment);
         parts[kind].1.extend(&asked);
         if kind == 0 {
-            work.push((segment, asked));
-        }
-    }
-    if work.len() > 1 {
-        let owners = work.into_iter().filter_map(|(segment, asked)| {
             let ranking = Ranking::of(index, segment, &asked);
             let is_clear = |best: &usize| ranking.evidence[*best] >= EVIDENCE && ranking.chance(*best) >= CHANCE;
-            ranking.best.filter(is_clear)
-        });
-        let owners: Vec<usize> = owners.collect();
-        if owners.windows(2).any(|pair| pair[0] != pair[1]) {
-            return Parts::Unclear;
+            if let Some(best) = ranking.best.filter(is_clear)
+                && *owner.get_or_insert(best) != best
+            {
+                return Parts::Unclear;
+            }
         }
-    }
-    if parts.iter().filter(|(units, _)| !units.is_empty()).count() < 2 {
-        return Parts::One;
     }
     let parts = parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty());
     let ranked = parts.map(|(kind, (units, asked))| {
-        Ranking::of(index, units, &kind.checked_sub(1).map_or(asked, |at| vec![beside[at]]))
+        Ranking::of(index, units, &kind.checked_sub(1).map_or(asked, |at| vec![areas[at]]))
     });
     let ranked: Vec<Ranking<'_>> = ranked.collect();
     if ranked.windows(2).all(|pair| pair[0].best == pair[1].best) {
@@ -89,12 +78,18 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
 /// stand.
 fn segments<'u>(areas: &[usize], units: &[&'u Unit<'u>]) -> Vec<(Vec<&'u Unit<'u>>, bool)> {
     let mut segments: Vec<(Vec<&Unit<'_>>, bool)> = Vec::new();
-    for clause in units.chunk_by(|_, next| !next.is_apart) {
-        let is_finite = clause.iter().any(|unit| unit.is_finite);
+    for clause in units.chunk_by(|a, b| a.token.clause == b.token.clause) {
+        let is_finite = clause.iter().any(|unit| unit.token.any(&[List::Finite]));
         let mut segment = Vec::new();
-        for (at, unit) in clause.iter().enumerate().filter(|(_, unit)| !unit.is_denied) {
+        for (at, unit) in clause.iter().enumerate().filter(|(_, unit)| !unit.token.is_denied) {
             let is_beside = || clause[at + 1..].iter().take(3).any(|unit| beside(areas, unit).is_some());
-            if unit.joins == Joins::Always || (unit.joins == Joins::With && is_beside()) {
+            let joins = match &*unit.token.text {
+                "and" | "then" | "plus" | "including" => true,
+                // `with tests`, but not `with care`
+                "with" => is_beside(),
+                _ => false,
+            };
+            if joins {
                 segments.push((std::mem::take(&mut segment), is_finite));
             } else {
                 segment.push(*unit);

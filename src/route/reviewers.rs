@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use super::Reading;
 use super::calls;
-use super::message::{Message, Sentence};
+use super::message::{Message, Words};
 use super::steps::Assignment;
-use super::work::{asks_for_work, is_work};
+use super::work::{is_asked_for, is_work};
 use crate::model::{Evidence, List, Plan, Slug, Sort, Team, words};
 
 /// What a message says of its members.
@@ -37,7 +37,7 @@ fn denies(word: &str) -> bool {
 
 /// Some names of a sentence, joined in a list, and their clause.
 struct Named<'s> {
-    sentence: &'s Sentence,
+    sentence: Words<'s>,
     names: Range<usize>,
     begin: usize,
     end: usize,
@@ -45,7 +45,7 @@ struct Named<'s> {
 }
 
 impl<'s> Named<'s> {
-    fn of(sentence: &'s Sentence, names: Range<usize>) -> Self {
+    fn of(sentence: Words<'s>, names: Range<usize>) -> Self {
         let ends = |at: &usize| ends_clause(sentence, *at);
         let is_apart = matches!(sentence.word(names.end), "," | ":" | "—");
         let begin = (0..names.start).rev().find(ends).map_or(0, |at| at + 1);
@@ -57,6 +57,7 @@ impl<'s> Named<'s> {
     /// @rex`, `after @rex's approval`, `get @rex's feedback`, but not `address @rex's review comments`.
     fn led_to(&self) -> Option<Range<usize>> {
         let Self { sentence, names, begin, .. } = self;
+        let sentence = *sentence;
         // `Reviewed by @rex: add an endpoint`
         let end = &clause_end(sentence, names.end);
         let word = |at: usize| sentence.word(at);
@@ -69,13 +70,13 @@ impl<'s> Named<'s> {
         let noun = (names.end..*end).find(|at| !has(List::Articles, *at)).unwrap_or(*end);
         let from = match linked {
             _ if (*begin..names.start).any(|at| denies(word(at))) => None,
-            _ if sentence.tokens[names.end - 1].is_possessive => {
+            _ if sentence[names.end - 1].is_possessive => {
                 let is_gate = List::Gates.has(linked) && has(List::ReviewNouns, noun) && !has(List::Remarks, noun + 1);
                 (is_gate || (List::Wanted.has(linked) && has(List::Remarks, noun))).then_some(link)
             }
             "by" | "from" | "through" | "via" => (*begin..link).find(|at| {
                 let is_wanted = || (*begin..*at).any(|at| has(List::Wanted, at));
-                List::any(&[List::ReviewNouns, List::Judged], word(*at)) || (has(List::Remarks, *at) && is_wanted())
+                sentence.any(&[List::ReviewNouns, List::Judged], *at) || (has(List::Remarks, *at) && is_wanted())
             }),
             // `reviewers: @rex`
             ":" | "—" | "is" | "are" => {
@@ -91,18 +92,19 @@ impl<'s> Named<'s> {
     /// reviewer`. The first word of these that says something counts as their verb.
     fn goes_on(&self, verb: usize) -> Option<Range<usize>> {
         let Self { sentence, names, begin, end, is_apart } = self;
+        let sentence = *sentence;
         let word = |at: usize| sentence.word(at);
-        let hands = |at: &usize| List::any(&[List::Giving, List::Having], word(*at)) || word(*at) == "wait";
+        let hands = |at: &usize| sentence.any(&[List::Giving, List::Having], *at) || word(*at) == "wait";
         let handed = ((*begin).max(names.start.saturating_sub(4))..names.start).find(hands).filter(|_| !is_apart);
         let asks = (names.end..verb).map(word).any(|word| {
             List::AsksAfterName.has(word) || is_form(List::Gives, word) || matches!(word, "as" | "for" | "is")
         });
-        let is_sign = |sign: &str| sentence.tokens[names.start].text == sign;
+        let is_sign = |sign: &str| sentence[names.start].text == sign;
         // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
         let is_meant = word(verb).ends_with('s') || word(verb).ends_with("ing") || asks || handed.is_some();
         let mut others = (verb + 1..*end).filter(|at| matches!(word(*at - 1), "and" | "or"));
         let is_more = others.any(|at| is_authoring(word(at), word(at + 1)));
-        let is_possessive = sentence.tokens[names.end - 1].is_possessive;
+        let is_possessive = sentence[names.end - 1].is_possessive;
         if !(is_meant || is_sign("@") || (*is_apart && is_sign("^")))
             || is_possessive
             || is_more
@@ -117,24 +119,24 @@ impl<'s> Named<'s> {
     }
 }
 
-fn ends_clause(sentence: &Sentence, at: usize) -> bool {
-    let (token, word) = (&sentence.tokens[at], sentence.word(at));
-    token.is_name || token.is_mark() || (List::ClauseBegins.has(word) && word != "as")
+fn ends_clause(sentence: Words<'_>, at: usize) -> bool {
+    let (token, word) = (&sentence[at], sentence.word(at));
+    token.is_name() || token.is_mark() || (List::ClauseBegins.has(word) && word != "as")
 }
 
-fn clause_end(sentence: &Sentence, from: usize) -> usize {
-    let all = sentence.tokens.len();
+fn clause_end(sentence: Words<'_>, from: usize) -> usize {
+    let all = sentence.len();
     (from..all).find(|at| ends_clause(sentence, *at)).unwrap_or(all)
 }
 
 /// Whether a clause asks for a review from its verb on. `checks it again` does, `checks the logs` does not.
-fn is_review(sentence: &Sentence, verb: usize, end: usize) -> bool {
+fn is_review(sentence: Words<'_>, verb: usize, end: usize) -> bool {
     let has = |list: List, at: usize| list.has(sentence.word(at));
     let is_form = |list: List| verb < end && is_form(list, sentence.word(verb));
-    let last = (verb + 1..end).rev().find(|at| !List::any(&[List::Thoroughly, List::ThenWords], sentence.word(*at)));
+    let last = (verb + 1..end).rev().find(|at| !sentence.any(&[List::Thoroughly, List::ThenWords], *at));
     let is_of_others = || {
-        let skipped = |at: &usize| List::any(&[List::Articles, List::Thoroughly], sentence.word(*at));
-        sentence.tokens.get(end).is_some_and(|token| token.is_possessive)
+        let skipped = |at: &usize| sentence.any(&[List::Articles, List::Thoroughly], *at);
+        sentence.get(end).is_some_and(|token| token.is_possessive)
             || last.is_none_or(|at| has(List::Pronouns, at))
             || (verb + 1..end).filter(|at| !skipped(at)).take(2).any(|at| has(List::Results, at))
     };
@@ -162,29 +164,19 @@ fn is_authoring(verb: &str, next: &str) -> bool {
 pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
     let (mut reviews, mut works) = (Vec::new(), Vec::new());
     for sentence in message.naming() {
-        let tokens = &sentence.tokens;
-        let is_name = |at: &usize| tokens.get(*at).is_some_and(|token| token.is_name);
         let mut at = 0;
-        while let Some(start) = (at..tokens.len()).find(is_name) {
-            let mut end = start + 1;
-            while let Some(next) = (end..end + 3).find(is_name) {
-                if (end..next).any(|at| !matches!(sentence.word(at), "," | "and" | "or")) {
-                    break;
-                }
-                end = next + 1;
-            }
-            at = end;
-            let members = tokens[start..end].iter().filter_map(|token| team.members.get(token.member?));
+        while let Some(start) = (at..sentence.len()).find(|at| sentence[*at].is_name()) {
+            at = sentence.names_end(start, |_| true);
+            let members = sentence[start..at].iter().filter_map(|token| team.members.get(token.member?));
             let slugs = members.filter(|member| member.is_startable()).map(|member| member.slug.clone());
-            let named = Named::of(sentence, start..end);
+            let named = Named::of(sentence, start..at);
             let is_filler = |at: &usize| {
-                matches!(sentence.word(*at), "as" | "for")
-                    || List::any(&[List::AfterName, List::Articles], sentence.word(*at))
+                matches!(sentence.word(*at), "as" | "for") || sentence.any(&[List::AfterName, List::Articles], *at)
             };
-            let from = end + usize::from(named.is_apart);
+            let from = at + usize::from(named.is_apart);
             let verb = (from..named.end).find(|at| !is_filler(at)).unwrap_or(named.end);
             if let Some(asked) = named.led_to().or_else(|| named.goes_on(verb)) {
-                reviews.extend(slugs.map(|agent| (agent, sentence.range(asked.clone()))));
+                reviews.extend(slugs.map(|agent| (agent, sentence.place(asked.clone()))));
             } else if is_authoring(sentence.word(verb), sentence.word(verb + 1)) {
                 works.extend(slugs);
             }
@@ -217,28 +209,24 @@ impl Requests {
         self.reviews.iter().any(|(other, _)| other == agent)
     }
 
-    /// The message without its requests for a review, byte for byte; `None` if it has none, or the rest asks for no
-    /// work.
-    pub(super) fn rest(&self, message: &str) -> Option<String> {
+    /// The message without its requests for a review; `None` if it has none, or the rest asks for no work.
+    pub(super) fn rest<'m>(&self, message: &Message<'m>) -> Option<Message<'m>> {
         if self.reviews.is_empty() {
             return None;
         }
-        let mut rest = message.to_owned();
-        for (_, range) in &self.reviews {
-            rest.replace_range(range.clone(), &" ".repeat(range.len()));
-        }
-        let is_work = !self.works.is_empty() || asks_for_work(&rest);
-        is_work.then_some(rest)
+        let places: Vec<Range<usize>> = self.reviews.iter().map(|(_, range)| range.clone()).collect();
+        let rest = message.without(&places);
+        (!self.works.is_empty() || is_asked_for(&rest)).then_some(rest)
     }
 }
 
 /// Whether a part of a message orders a review: `… , then review it`.
 fn orders_review(message: &Message<'_>, from: usize) -> bool {
-    let found = message.sentences().iter().find_map(|sentence| Some((sentence, sentence.find(from)?)));
+    let found = message.sentences().find_map(|sentence| Some((sentence, sentence.at(from)?)));
     found.is_some_and(|(sentence, at)| {
-        let end = sentence.tokens.len();
-        let verb = (at..end).find(|at| !List::AfterName.has(sentence.word(*at))).unwrap_or(end);
-        let end = (verb..end).find(|at| sentence.tokens[*at].is_mark()).unwrap_or(end);
+        let end = sentence.len();
+        let verb = (at..end).find(|at| !sentence.has(List::AfterName, *at)).unwrap_or(end);
+        let end = (verb..end).find(|at| sentence[*at].is_mark()).unwrap_or(end);
         is_review(sentence, verb, end)
     })
 }
@@ -258,10 +246,10 @@ pub(super) fn appoint(team: &Team, reading: &Reading<'_>, parts: &[Assignment], 
     let reviewers: Vec<Slug> = match &working[..] {
         [] if plan.agents.is_empty() => asked,
         // It would review its own work.
-        [] if requests.rest(message.text).is_some() => Vec::new(),
+        [] if requests.rest(message).is_some() => Vec::new(),
         [] => judging.into_iter().filter(|agent| is_reviewer(role(agent))).cloned().collect(),
         [only] if asked.is_empty() && plan.agents.len() == 1 => {
-            let mut clauses = message.spans.iter().map(|span| span.range.start);
+            let mut clauses = message.tokens.chunk_by(|a, b| a.clause == b.clause).map(|clause| clause[0].place.start);
             let reviews = is_reviewer(role(only)) && clauses.any(|from| orders_review(message, from));
             reviews.then(|| (*only).clone()).into_iter().collect()
         }

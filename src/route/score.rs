@@ -72,7 +72,7 @@ impl<'u> Ranking<'u> {
 
     /// How many words tell something of the work.
     fn content(&self) -> usize {
-        self.units.iter().filter(|unit| !unit.is_denied).map(|unit| unit.telling).sum()
+        self.units.iter().filter(|unit| !unit.token.is_denied).map(|unit| unit.telling).sum()
     }
 
     /// How likely the best agent is right, 0..1. Fitted on labelled messages of real teams; round numbers do as well.
@@ -107,7 +107,7 @@ fn points(index: &Index<'_>, units: &[&Unit<'_>], asked: &[usize]) -> Vec<Point>
         Some(Point { agent, area, line, weight, is_asked, is_alone: true })
     };
     points.extend(asked.iter().find_map(|area| alone(*area, true, ALONE)));
-    let kinds = || units.iter().filter(|unit| !unit.is_denied).filter_map(|unit| unit.kind);
+    let kinds = || units.iter().filter(|unit| !unit.token.is_denied).filter_map(|unit| unit.kind);
     let most = kinds().max_by_key(|kind| (kinds().filter(|other| other == kind).count(), usize::MAX - kind));
     points.extend(most.and_then(|area| alone(area, false, SAID)));
     points

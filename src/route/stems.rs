@@ -61,7 +61,7 @@ pub(super) fn is_outside(path: &str) -> bool {
     (is_of_system && folders.next().is_some()) || path.get(1..3) == Some(":\\")
 }
 
-fn is_between(c: char) -> bool {
+pub(super) fn is_between(c: char) -> bool {
     matches!(c, ' ' | ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '=' | '>')
         || c.is_whitespace()
 }

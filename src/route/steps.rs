@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::message::{Sentence, Token};
+use super::message::{Token, Words};
 use super::{Draft, Reading};
 use crate::model::{List, Slug, Sort};
 
@@ -31,7 +31,7 @@ pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>>
     places.stable_sort_by_key(|place| place.start);
     let (mut order, mut number, reviews) = (Order::default(), 0, requests.places());
     for sentence in message.sentences() {
-        let range = sentence.range(0..sentence.tokens.len());
+        let range = sentence.place(0..sentence.len());
         let line = message.text[..range.start].rfind('\n').map_or(0, |end| end + 1);
         if let Some(item) = numbered(&message.text[line..]).filter(|(_, length)| line + length >= range.start) {
             let end = message.text[line..].find('\n').map_or(message.text.len(), |end| line + end);
@@ -43,8 +43,8 @@ pub(super) fn of(reading: &Reading<'_>, draft: &Draft) -> Option<Vec<Vec<Slug>>>
         }
         let of_sentence = places.iter().filter(|place| range.contains(&place.start));
         let names: Vec<(usize, &Slug)> =
-            of_sentence.filter_map(|place| Some((sentence.find(place.start)?, &place.agent))).collect();
-        let reviews = reviews.iter().filter(|at| range.contains(at)).filter_map(|at| sentence.find(*at));
+            of_sentence.filter_map(|place| Some((sentence.at(place.start)?, &place.agent))).collect();
+        let reviews = reviews.iter().filter(|at| range.contains(at)).filter_map(|at| sentence.at(*at));
         let subjects: Vec<usize> = names.iter().map(|(at, _)| *at).chain(reviews).collect();
         order.read(sentence, &segments(sentence, &names, &subjects), &names);
     }
@@ -82,13 +82,13 @@ struct Segment {
 }
 
 /// Splits a sentence at words of order and at the ends of their clauses.
-fn segments(sentence: &Sentence, names: &[(usize, &Slug)], subjects: &[usize]) -> Vec<Segment> {
-    let all = sentence.tokens.len();
+fn segments(sentence: Words<'_>, names: &[(usize, &Slug)], subjects: &[usize]) -> Vec<Segment> {
+    let all = sentence.len();
     let is_done = |range: Range<usize>| any(sentence, range, List::Done);
     let mut segments: Vec<Segment> = Vec::new();
     let mut start = 0;
     while start <= all {
-        let end = (start..all).find(|at| sentence.tokens[*at].is_mark()).unwrap_or(all);
+        let end = (start..all).find(|at| sentence[*at].is_mark()).unwrap_or(all);
         let clause = start..end;
         start = end + 1;
         // `after @bea, @fay and @tess are done`: the clause goes on over the names.
@@ -116,7 +116,7 @@ fn segments(sentence: &Sentence, names: &[(usize, &Slug)], subjects: &[usize]) -
             let begins_main = |main: &&usize| {
                 (found.end + 1..clause.end).contains(*main)
                     && any(sentence, found.end..**main, List::Done)
-                    && !List::LeadsOn.has(sentence.word(**main - 1))
+                    && !sentence.has(List::LeadsOn, **main - 1)
             };
             let main = subjects.iter().filter(begins_main).min().copied().filter(|_| is_done).unwrap_or(clause.end);
             segments.push(Segment { cue: Some(cue), range: found.end..main, begins, is_done });
@@ -130,31 +130,32 @@ fn segments(sentence: &Sentence, names: &[(usize, &Slug)], subjects: &[usize]) -
     segments
 }
 
-fn any(sentence: &Sentence, mut range: Range<usize>, list: List) -> bool {
-    range.any(|at| list.has(sentence.word(at)))
+fn any(sentence: Words<'_>, mut range: Range<usize>, list: List) -> bool {
+    range.any(|at| sentence.has(list, at))
 }
 
 /// The next word of order in a clause, from a position on.
-fn next_cue(sentence: &Sentence, from: usize, clause: &Range<usize>) -> Option<(Cue, Range<usize>)> {
+fn next_cue(sentence: Words<'_>, from: usize, clause: &Range<usize>) -> Option<(Cue, Range<usize>)> {
     for at in from..clause.end {
-        let text = sentence.text(at..clause.end.min(at + 4));
-        let follows = |list: List| list.begins(&text).map(|rest| text.len() - rest.len());
         let lists = [List::Next, List::NextFirst, List::AfterCues, List::BeforeCues];
-        let Some((list, length)) = lists.iter().find_map(|list| Some((*list, follows(*list)?))) else { continue };
-        let end = at + text[..length].split(' ').count();
+        let phrases = sentence.part(at..clause.end);
+        let Some((list, length)) = lists.iter().find_map(|list| Some((*list, phrases.phrase(*list, 0)?))) else {
+            continue;
+        };
+        let end = at + length;
         let before = at.checked_sub(1).map_or("", |at| sentence.word(at));
         let begins = at == clause.start || before == "and";
-        let is_at = sentence.tokens.get(end).is_some_and(|next| next.text == "@");
+        let is_at = sentence.get(end).is_some_and(|next| next.text == "@");
         let is_no_cue = List::NoCue.has(before);
         let cue = match list {
             // `since then`; `if it fails, then …` is a condition.
             List::Next if is_no_cue => continue,
-            List::Next if text[..length].ends_with("then") && (0..at).any(|at| sentence.word(at) == "if") => continue,
+            List::Next if sentence.word(end - 1) == "then" && (0..at).any(|at| sentence.word(at) == "if") => continue,
             List::Next => Cue::Next,
             // `Next, …` and `next @bea`, but not `next week`.
             List::NextFirst if begins && (end == clause.end || is_at) => Cue::Next,
             List::AfterCues
-                if !is_no_cue && (&text[..length] == "after" || any(sentence, end..clause.end, List::Done)) =>
+                if !is_no_cue && (sentence.word(at) == "after" || any(sentence, end..clause.end, List::Done)) =>
             {
                 Cue::After
             }
@@ -200,7 +201,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    fn read(&mut self, sentence: &Sentence, segments: &[Segment], names: &[(usize, &'a Slug)]) {
+    fn read(&mut self, sentence: Words<'_>, segments: &[Segment], names: &[(usize, &'a Slug)]) {
         let has_names = |segment: &Segment| names.iter().any(|(at, _)| segment.range.contains(at));
         let mut main: Vec<usize> = Vec::new();
         let mut waiting: Vec<(Cue, Vec<usize>)> = Vec::new();
@@ -217,7 +218,7 @@ impl<'a> Order<'a> {
                 },
                 cue => {
                     // `@bea opens the file, then parses it`: the order of one task.
-                    let is_bare = sentence.tokens[segment.range.clone()].iter().all(Token::is_mark);
+                    let is_bare = sentence[segment.range.clone()].iter().all(Token::is_mark);
                     if cue == Some(Cue::Next) && (has_names(segment) || is_bare) {
                         self.advance();
                     }
@@ -241,14 +242,14 @@ impl<'a> Order<'a> {
     }
 
     /// The work in a part of a sentence. An agent that has work already and is only mentioned gets no more.
-    fn nodes_in(&mut self, sentence: &Sentence, segment: &Segment, names: &[(usize, &'a Slug)]) -> Vec<usize> {
+    fn nodes_in(&mut self, sentence: Words<'_>, segment: &Segment, names: &[(usize, &'a Slug)]) -> Vec<usize> {
         let mut found = Vec::new();
         for (at, agent) in names.iter().filter(|(at, _)| segment.range.contains(at)) {
             let known = self.nodes.iter().rposition(|node| node.agent == *agent);
             let is_subject = matches!(segment.cue, None | Some(Cue::Next))
-                && sentence.tokens[segment.range.start..*at].iter().all(|token| {
+                && sentence[segment.range.start..*at].iter().all(|token| {
                     // Only conjunctions, other names and handing words stand before the name of whoever gets work.
-                    token.is_name || token.is_mark() || List::BeforeSubject.has(&token.text)
+                    token.is_name() || token.is_mark() || token.any(&[List::BeforeSubject])
                 });
             let node = match known.filter(|node| !is_subject || self.nodes[*node].stage == self.stage) {
                 Some(node) => node,

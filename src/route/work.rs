@@ -2,11 +2,8 @@
 //!
 //! An agent that was asked for work and does nothing is not believed, so doubtful messages count as asking for words.
 
-use super::message::{Message, Names};
+use super::message::{Message, Names, Token, Words};
 use crate::model::List;
-
-/// What ends a clause.
-const MARKS: [char; 5] = [',', ';', ':', '(', '—'];
 
 /// What a wish is about, if that is no person.
 fn is_determiner(word: &str) -> bool {
@@ -16,6 +13,11 @@ fn is_determiner(word: &str) -> bool {
 
 /// Whether a message asks that something be made, changed, fixed or run.
 pub(crate) fn asks_for_work(message: &str) -> bool {
+    is_asked_for(&Message::read(&Names::default(), message))
+}
+
+/// The same of a message that is read already.
+pub(super) fn is_asked_for(message: &Message<'_>) -> bool {
     asked(message).work
 }
 
@@ -25,7 +27,7 @@ pub(crate) fn asks_each_for_work(message: &str, agent: &str) -> bool {
     let is_its = |part: &&str| part.to_lowercase().strip_prefix(agent).is_some_and(|rest| !rest.starts_with(is_named));
     let own: Vec<String> = message.split('@').skip(1).filter(is_its).map(|part| format!("@{part}")).collect();
     let part = if message.matches('@').count() > 1 && !own.is_empty() { own.join("\n") } else { message.to_owned() };
-    let Asked { work, words, .. } = asked(&part);
+    let Asked { work, words, .. } = asked(&Message::read(&Names::default(), &part));
     work && !words
 }
 
@@ -34,15 +36,16 @@ fn is_named(c: char) -> bool {
 }
 
 /// Whether a clause begins by asking for something to be done: `add …`, `then document …`.
-pub(super) fn is_order(clause: &str) -> bool {
+pub(super) fn is_order(clause: Words<'_>) -> bool {
     // A verb alone may be a noun in a list.
-    let mut words = clause.split(' ').filter(|word| !word.is_empty());
-    words.find(|word| !List::BeforeVerb.has(word)).is_some_and(|verb| List::Verb.has(verb)) && words.next().is_some()
+    let verb = (0..clause.len()).find(|at| !clause.has(List::BeforeVerb, *at));
+    verb.is_some_and(|at| clause.has(List::Verb, at) && at + 1 < clause.len())
 }
 
 /// Whether a verb means that something is made, changed or run.
 pub(super) fn is_work(verb: &str) -> bool {
-    List::any(&[List::Verb, List::Make], verb) && !List::any(&[List::Tell, List::Look], verb)
+    let lists = List::of(verb);
+    (lists.has(List::Verb) || lists.has(List::Make)) && !(lists.has(List::Tell) || lists.has(List::Look))
 }
 
 #[derive(Default)]
@@ -53,32 +56,29 @@ struct Asked {
     wishes: bool,
 }
 
-fn asked(message: &str) -> Asked {
+fn asked(message: &Message<'_>) -> Asked {
     let mut asked = Asked::default();
-    let message = message.to_lowercase().replace('’', "'");
-    if List::NoWork.find(&message).is_some() {
+    if message.sentences().any(|sentence| sentence.find(List::NoWork).is_some()) {
         return Asked { words: true, ..asked };
     }
-    for sentence in Message::read(&Names::default(), &message).sentences() {
-        asked.read(&sentence.text(0..sentence.tokens.len()));
-    }
+    message.sentences().for_each(|sentence| asked.read(sentence));
     // `Why is it slow? It should not be.` asks a question.
     asked.work |= asked.wishes && !asked.words;
     asked
 }
 
 impl Asked {
-    fn read(&mut self, sentence: &str) {
-        let asks = sentence.ends_with(" ?");
-        let sentence = sentence.trim_end_matches([' ', '?', '!', '.']);
+    fn read(&mut self, sentence: Words<'_>) {
+        let asks = sentence.asks();
+        let clauses = || sentence.split(Token::is_mark).map(Words);
         // `It is slow, can you fix it?` is an order.
-        let is_question = asks && !sentence.split(MARKS).any(|clause| Piece::read(clause).is_polite);
+        let is_question = asks && !clauses().any(|clause| Piece::read(clause).is_polite);
         // `Explain how to build, test and deploy it` asks for words, until a `then`.
         let mut may_be_order = true;
-        for clause in sentence.split(MARKS) {
-            let begins = clause.trim_start().trim_start_matches("and ");
-            may_be_order |= List::Next.begins(begins).or_else(|| List::NextFirst.begins(begins)).is_some();
-            for piece in clause.split(" and ").map(Piece::read) {
+        for clause in clauses() {
+            let begin = usize::from(clause.word(0) == "and");
+            may_be_order |= clause.phrase(List::Next, begin).is_some() || clause.has(List::NextFirst, begin);
+            for piece in clause.split(|token| token.text == "and").map(|piece| Piece::read(Words(piece))) {
                 let is_order = piece.is_order();
                 let asks_words = is_question || piece.is_question || (!is_order && piece.asks_for_words());
                 may_be_order &= !asks_words;
@@ -91,32 +91,31 @@ impl Asked {
 }
 
 /// `It should always be …`, `users must be able to …`, `it is still broken`
-fn is_wish(clause: &str) -> bool {
-    let words: Vec<&str> = clause.split(' ').filter(|word| !word.is_empty()).collect();
-    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+fn is_wish(clause: Words<'_>) -> bool {
+    let word = |at: usize| clause.word(at);
     let wishes = |at: &usize| match word(*at) {
         "has" | "have" => word(at + 1) == "to",
         word => matches!(word, "should" | "must" | "shall" | "needs" | "ought"),
     };
-    let is_wished = (1..words.len()).find(wishes).is_some_and(|at| {
-        let mut after = words[at + 1..].iter();
-        let verb = after.find(|word| !matches!(**word, "to" | "also" | "always" | "now" | "not" | "only"));
+    let is_wished = (1..clause.len()).find(wishes).is_some_and(|at| {
+        let is_passed = |at: &usize| matches!(word(*at), "to" | "also" | "always" | "now" | "not" | "only");
+        let verb = (at + 1..clause.len()).find(|at| !is_passed(at));
         // Not that somebody should say or have a look at something.
-        let is_thing = words[..at].iter().any(|word| is_determiner(word))
-            && !List::any(&[List::Everybody, List::Texts], words[at - 1]);
-        verb.is_some_and(|verb| is_thing || !(List::any(&[List::Tell, List::Look], verb) || *verb == "have"))
+        let is_thing =
+            (0..at).any(|at| is_determiner(word(at))) && !clause.any(&[List::Everybody, List::Texts], at - 1);
+        verb.is_some_and(|verb| is_thing || !(clause.any(&[List::Tell, List::Look], verb) || word(verb) == "have"))
     });
     let is_broken = |at: usize| match word(at) {
         "is" | "are" => word(at + 1 + usize::from(matches!(word(at + 1), "still" | "now"))) == "broken",
         "do" | "does" => word(at + 1) == "not" && word(at + 2) == "work",
         word_here => matches!(word_here, "don't" | "doesn't") && word(at + 1) == "work",
     };
-    is_wished || (0..words.len()).any(is_broken)
+    is_wished || (0..clause.len()).any(is_broken)
 }
 
 /// A part of a clause, without what stands before its verb.
 struct Piece<'p> {
-    words: Vec<&'p str>,
+    words: Words<'p>,
     is_polite: bool,
     is_question: bool,
     /// It says what is needed instead of what to do.
@@ -126,38 +125,32 @@ struct Piece<'p> {
 }
 
 impl<'p> Piece<'p> {
-    fn read(piece: &'p str) -> Self {
-        let (mut rest, mut is_polite, mut is_called) = (piece, false, false);
-        loop {
-            rest = rest.trim_start();
-            let first = rest.split(' ').next().unwrap_or_default();
-            if let Some(after) = List::Polite.begins(rest).or_else(|| List::Wishes.begins(rest)) {
-                (rest, is_polite) = (after, true);
-            } else if first.starts_with('@') || List::any(&[List::BeforeVerb, List::Polished], first) {
-                is_called |= first.starts_with('@');
-                rest = &rest[first.len()..];
+    fn read(piece: Words<'p>) -> Self {
+        let (mut at, mut is_polite, mut is_called) = (0, false, false);
+        while let Some(first) = piece.get(at) {
+            if let Some(length) = piece.phrase(List::Polite, at).or_else(|| piece.phrase(List::Wishes, at)) {
+                (at, is_polite) = (at + length, true);
+            } else if first.is_name() || first.any(&[List::BeforeVerb, List::Polished]) {
+                is_called |= first.is_name();
+                at += 1;
             } else {
                 break;
             }
         }
-        let need = List::Needs.begins(rest);
-        let words: Vec<&str> = need.unwrap_or(rest).split_whitespace().collect();
-        let is_question = !is_polite && words.first().is_some_and(|word| List::Questions.has(word));
+        let need = piece.phrase(List::Needs, at);
+        let words = piece.part(at + need.unwrap_or(0)..piece.len());
+        let is_question = !is_polite && words.has(List::Questions, 0);
         Self { words, is_polite, is_question, is_need: need.is_some(), is_called }
     }
 
-    fn word(&self, place: usize) -> &'p str {
-        self.words.get(place).copied().unwrap_or_default()
-    }
-
     fn verb(&self) -> &'p str {
-        let first = self.word(0);
+        let first = self.words.word(0);
         first.strip_suffix('s').filter(|verb| self.is_called && is_work(verb)).unwrap_or(first)
     }
 
     fn is_order(&self) -> bool {
-        let object = self.word(1);
-        let has_object = (!object.is_empty() || self.is_polite) && !matches!(object, "me" | "us");
+        let object = self.words.word(1);
+        let has_object = (self.words.len() > 1 || self.is_polite) && !matches!(object, "me" | "us");
         // `Get` has many meanings: `get the build green` is work.
         let is_work = is_work(self.verb()) || (self.verb() == "get" && is_determiner(object));
         ((is_work && has_object && !self.is_report()) || (self.is_need && !self.words.is_empty())) && !self.makes_text()
@@ -166,17 +159,17 @@ impl<'p> Piece<'p> {
     /// Whether the first word may as well be a noun that something is said of: `Test results are odd`, `Fix for #12 did
     /// not help`, `Run times doubled since March`, `Release notes mention the wrong version`.
     fn is_report(&self) -> bool {
-        let [object, second, third] = [1, 2, 3].map(|place| self.word(place));
-        if List::Finite.has(object) {
+        let [object, second, third] = [1, 2, 3].map(|at| self.words.word(at));
+        if self.words.has(List::Finite, 1) {
             return true;
         }
-        if is_determiner(object) || List::AfterObject.has(object) {
+        if is_determiner(object) || self.words.has(List::AfterObject, 1) {
             return false;
         }
-        let mut subject = self.words.iter().skip(1).take_while(|word| !List::AfterObject.has(word));
+        let mut subject = self.words.iter().skip(1).take_while(|word| !word.any(&[List::AfterObject]));
         let is_past = second.ends_with("ed") && !second.ends_with("eed") && !is_work(second);
-        let is_name = |word: &str| !List::any(&[List::Stop, List::Talk], word) && !word.ends_with("ing");
-        subject.any(|word| List::Finite.has(word)) || is_past || (is_name(second) && is_determiner(third))
+        let is_name = !self.words.any(&[List::Stop, List::Talk], 2) && !second.ends_with("ing");
+        subject.any(|word| word.any(&[List::Finite])) || is_past || (is_name && is_determiner(third))
     }
 
     fn asks_for_words(&self) -> bool {
@@ -185,14 +178,15 @@ impl<'p> Piece<'p> {
 
     /// `Write a summary of …`; but `a summary page` is work.
     fn makes_text(&self) -> bool {
-        let begins = usize::from(!self.is_need);
-        let ends = |word: &str| word.is_empty() || List::AfterText.has(word) || word.ends_with("ing");
-        let is_text = |place: usize| List::Texts.has(self.word(place)) && ends(self.word(place + 1));
-        let is_for_us = matches!(self.word(begins), "me" | "us") || (self.is_need && self.word(0) == "to");
+        let begin = usize::from(!self.is_need);
+        let word = |at: usize| self.words.word(at);
+        let ends =
+            |at: usize| at >= self.words.len() || self.words.has(List::AfterText, at) || word(at).ends_with("ing");
+        let is_for_us = matches!(word(begin), "me" | "us") || (self.is_need && word(0) == "to");
         // `Make the list of orders faster`
-        let is_bettered = self.verb() == "make" && self.words.last().is_some_and(|word| word.ends_with("er"));
-        let is_text = || !is_bettered && (begins..begins + 5).any(is_text);
-        (self.is_need || List::Making.has(self.verb())) && (is_for_us || is_text())
+        let is_bettered = self.verb() == "make" && self.words.last().is_some_and(|last| last.text.ends_with("er"));
+        let is_text = || (begin..begin + 5).any(|at| self.words.has(List::Texts, at) && ends(at + 1));
+        (self.is_need || List::Making.has(self.verb())) && (is_for_us || (!is_bettered && is_text()))
     }
 }
 
@@ -219,6 +213,10 @@ mod tests {
 
     #[test]
     fn orders_begin_with_verbs_that_have_an_object() {
+        let is_order = |text: &str| {
+            let message = Message::read(&Names::default(), text);
+            message.sentences().next().is_some_and(super::is_order)
+        };
         for order in ["add a page", "then document it", "please fix the build", "and also write tests"] {
             assert!(is_order(order), "{order}");
         }
