@@ -33,7 +33,20 @@ pub(super) struct Support {
     pub(super) agent: usize,
     pub(super) weight: f64,
     pub(super) line: usize,
-    pub(super) area: Option<usize>,
+    pub(super) why: Why,
+}
+
+/// The reason why something speaks for an agent. Of equal ones, a line says more than an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Why {
+    /// Its words stand in the line.
+    Words,
+    /// Both are about an area.
+    Area(usize),
+    /// The message begins by asking for an area, and whether only this agent's role names it.
+    Asked(usize, bool),
+    /// The message speaks of an area most, which only this agent's role names.
+    Said(usize),
 }
 
 /// How much of an area an agent claims, and the line that claims most, with that.
@@ -216,7 +229,8 @@ impl<'t> Index<'t> {
         let shares = claims.into_iter().enumerate().map(|(area, claims)| {
             let all: f64 = claims.iter().map(|claim| claim.sum).sum::<f64>() + UNCLAIMED;
             let claims = claims.into_iter().enumerate().filter(|(_, claim)| claim.sum > 0.0);
-            let share = |(agent, Claim { sum, line, .. })| Support { agent, weight: sum / all, line, area: Some(area) };
+            let share =
+                |(agent, Claim { sum, line, .. })| Support { agent, weight: sum / all, line, why: Why::Area(area) };
             claims.map(share).collect()
         });
         self.shares = shares.collect();
@@ -257,18 +271,17 @@ impl<'t> Index<'t> {
             let sum: f64 = claims.iter().map(|(_, part, _)| part).sum();
             for (agent, part, line) in claims {
                 let weight = f64::from(weight) / 100.0 * more(&self.lines[line]) * part / sum;
-                keep_stronger(&mut self.of_lines[term], Support { agent, weight, line, area: None });
+                keep_stronger(&mut self.of_lines[term], Support { agent, weight, line, why: Why::Words });
             }
         }
     }
 }
 
-/// Adds a support, unless the agent has a stronger one. Of equal ones, a line says more than an area, and the first line
-/// more than a later one.
+/// Adds a support, unless the agent has a stronger one. Of equal lines, the first says most.
 pub(super) fn keep_stronger(supports: &mut Vec<Support>, one: Support) {
     match supports.iter_mut().find(|known| known.agent == one.agent) {
         Some(known) => {
-            let is_first = (one.area, one.line) < (known.area, known.line);
+            let is_first = (one.why, one.line) < (known.why, known.line);
             if one.weight > known.weight || (one.weight == known.weight && is_first) {
                 *known = one;
             }

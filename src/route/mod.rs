@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! message ─┬→ calls, hard, direct, asks ─────────────────────────────────────────┬→ plan
-//!          └→ support → score → parts (several agents) → evidence, steps, reviewers ┘
+//!          └→ support → score → parts (several agents) → steps, reviewers ───────────┘
 //! team → lines → index ──┘
 //! ```
 //!
@@ -35,7 +35,6 @@ pub(crate) mod ceremonies;
 pub(crate) mod choice;
 pub(crate) mod direct;
 pub(crate) mod evaluate;
-mod evidence;
 mod hard;
 mod index;
 mod lines;
@@ -60,8 +59,7 @@ use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
 use areas::Areas;
 use asks::Asks;
 use calls::Addressed;
-use evidence::Explainer;
-use index::Index;
+use index::{Index, Why};
 use message::{Message, Names, unread};
 use parts::Parts;
 use reviewers::Requests;
@@ -267,12 +265,11 @@ impl<'t> Router<'t> {
     ) -> Vec<Considered> {
         let index = self.index();
         let ranking = self.ranking(message, units);
-        let explainer = Explainer { index, message: message.text, ranking: &ranking };
         let order = ranking.order().into_iter().filter(|agent| is_meant(&index.agents[*agent].slug));
         let candidates = order.map(|agent| Considered {
             agent: index.agents[agent].slug.clone(),
             weight: (ranking.scores[agent] * 100.0).round() / 100.0,
-            evidence: explainer.of(agent, REASONS_EACH),
+            evidence: ranking.reasons(agent, REASONS_EACH),
         });
         candidates.filter(|candidate| !candidate.evidence.is_empty()).take(most).collect()
     }
@@ -335,7 +332,7 @@ impl<'t> Router<'t> {
 
     fn ranking<'s, 'u: 's>(&'u self, message: &'u Message<'_>, units: &'s Units<'u>) -> Ranking<'s> {
         let units = units.get_or_init(|| support::read(self.index(), message));
-        Ranking::of(self.index(), units.iter().collect(), &support::asked(units))
+        Ranking::of(self.index(), message.text, units.iter().collect(), &support::asked(units))
     }
 
     fn rank<'u>(&'u self, message: &'u Message<'_>, units: &Units<'u>) -> Draft {
@@ -354,12 +351,11 @@ impl<'t> Router<'t> {
             Asks::Decision => index.lead.is_none_or(|lead| lead.slug != *slug),
             Asks::Work => false,
         };
-        let explainer = Explainer { index, message: message.text, ranking: &whole };
         let (draft, is_clear) = match parts::read(index, message.text, &whole) {
             Parts::Several(draft) => (draft, true),
             one_or_unclear => {
-                let sure = Draft::sure(vec![slug.clone()], explainer.of(best, REASONS));
-                let draft = Draft { reviewer: explainer.reviewer(best), confidence: whole.confidence(), ..sure };
+                let sure = Draft::sure(vec![slug.clone()], whole.reasons(best, REASONS));
+                let draft = Draft { reviewer: whole.reviewer(best), confidence: whole.confidence(), ..sure };
                 (draft, matches!(one_or_unclear, Parts::One))
             }
         };
@@ -379,7 +375,8 @@ impl<'t> Router<'t> {
     fn owner(&self, message: &Message<'_>) -> Option<Draft> {
         let (draft, places) = hard::in_text(self.team, message)?;
         let (rest, units) = (message.without(&places), OnceCell::new());
-        (!self.ranking(&rest, &units).points.iter().any(|point| point.is_alone)).then_some(draft)
+        (!self.ranking(&rest, &units).points.iter().any(|it| matches!(it.why, Why::Asked(_, true) | Why::Said(_))))
+            .then_some(draft)
     }
 }
 

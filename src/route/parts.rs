@@ -1,7 +1,6 @@
 //! Work of several agents in one message: "add the endpoint with tests, and document it".
 
 use super::Draft;
-use super::evidence::Explainer;
 use super::index::Index;
 use super::score::Ranking;
 use super::steps::Assignment;
@@ -25,7 +24,7 @@ pub(super) enum Parts {
     Unclear,
 }
 
-pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Parts {
+pub(super) fn read<'u>(index: &'u Index<'u>, text: &'u str, whole: &Ranking<'u>) -> Parts {
     let areas = BESIDE.map(|name| index.areas.area(name));
     // By kind of work, the units and the areas that they ask for: the work itself, then what is beside it.
     let mut parts: [(Vec<&Unit<'_>>, Vec<usize>); 1 + BESIDE.len()] = Default::default();
@@ -41,7 +40,7 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
         parts[kind].0.extend(&segment);
         parts[kind].1.extend(&asked);
         if kind == 0 {
-            let ranking = Ranking::of(index, segment, &asked);
+            let ranking = Ranking::of(index, text, segment, &asked);
             let is_clear = |best: &usize| ranking.evidence[*best] >= EVIDENCE && ranking.chance(*best) >= CHANCE;
             if let Some(best) = ranking.best.filter(is_clear)
                 && *owner.get_or_insert(best) != best
@@ -52,7 +51,7 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
     }
     let parts = parts.into_iter().enumerate().filter(|(_, (units, _))| !units.is_empty());
     let ranked = parts.map(|(kind, (units, asked))| {
-        Ranking::of(index, units, &kind.checked_sub(1).map_or(asked, |at| vec![areas[at]]))
+        Ranking::of(index, text, units, &kind.checked_sub(1).map_or(asked, |at| vec![areas[at]]))
     });
     let ranked: Vec<Ranking<'_>> = ranked.collect();
     if ranked.windows(2).all(|pair| pair[0].best == pair[1].best) {
@@ -65,9 +64,8 @@ pub(super) fn read(index: &Index<'_>, message: &str, whole: &Ranking<'_>) -> Par
         let start = ranking.units.first().map_or(0, |unit| unit.range.start);
         draft.places.push(Assignment { agent: slug.clone(), start, is_part: true });
         if !draft.agents.contains(slug) {
-            let explainer = Explainer { index, message, ranking };
-            draft.reviewer = draft.reviewer.take().or_else(|| explainer.reviewer(agent));
-            draft.evidence.extend(explainer.of(agent, OF_A_PART));
+            draft.reviewer = draft.reviewer.take().or_else(|| ranking.reviewer(agent));
+            draft.evidence.extend(ranking.reasons(agent, OF_A_PART));
             draft.agents.push(slug.clone());
         }
     }

@@ -215,7 +215,7 @@ mod tests {
     fn orders_begin_with_verbs_that_have_an_object() {
         let is_order = |text: &str| {
             let message = Message::read(&Names::default(), text);
-            message.sentences().next().is_some_and(super::is_order)
+            message.sentences().next().is_some_and(is_order)
         };
         for order in ["add a page", "then document it", "please fix the build", "and also write tests"] {
             assert!(is_order(order), "{order}");
