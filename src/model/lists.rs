@@ -125,8 +125,9 @@ impl List {
 
     /// The number of words of the longest of the list's phrases that words in lower case begin with.
     pub(crate) fn length<'w>(self, words: impl Iterator<Item = &'w str> + Clone) -> Option<usize> {
+        let first = words.clone().next().unwrap_or_default();
         let length = |entry: &&'static str| {
-            let mut words = words.clone();
+            let mut words = entry.starts_with(first).then(|| words.clone())?;
             entry.split(' ').try_fold(0, |length, part| (words.next()? == part).then_some(length + 1))
         };
         self.entries().iter().filter_map(length).max()

@@ -57,6 +57,7 @@ impl Addressed {
             let is_referred = is_listed
                 || token.is_possessive
                 || List::RefersBefore.has(before(1 + colon))
+                || (before(1) == "by" && at > 1 && sentence.has(List::Remarks, at - 2))
                 || sentence.has(List::RefersAfter, at + 1);
             let is_excluded = token.text == "!" || matches!(before(1), "not" | "except" | "without");
             last = (at + 1, is_referred);

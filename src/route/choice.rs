@@ -95,7 +95,7 @@ pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     found
 }
 
-fn distinct(mut slugs: Vec<Slug>) -> Vec<Slug> {
+pub(super) fn distinct(mut slugs: Vec<Slug>) -> Vec<Slug> {
     let mut seen = HashSet::new();
     slugs.retain(|slug| seen.insert(slug.clone()));
     slugs

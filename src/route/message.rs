@@ -172,7 +172,8 @@ pub(super) struct Message<'m> {
 
 impl<'m> Message<'m> {
     pub(super) fn read(names: &Names, text: &'m str) -> Self {
-        let mut reader = Reader { names, text, tokens: Vec::new(), clause: 0, sentence: 0 };
+        let tokens = Vec::with_capacity(text.len().min(BEGINNING + END) / 5);
+        let mut reader = Reader { names, text, tokens, clause: 0, sentence: 0 };
         reader.lines(false);
         if reader.tokens.is_empty() {
             // Some people write only headings and check boxes.
@@ -245,6 +246,10 @@ impl<'m> Reader<'_, 'm> {
         let (mut sentence, mut clause, mut rest) = (self.tokens.len(), self.tokens.len(), line);
         while let Some(c) = rest.chars().next() {
             let after = &rest[c.len_utf8()..];
+            if c == ' ' {
+                rest = after;
+                continue;
+            }
             let is_last = after.chars().next().is_none_or(char::is_whitespace);
             let mark = match c {
                 ',' | '，' | '、' => ",",
@@ -352,8 +357,8 @@ impl<'m> Reader<'_, 'm> {
             let shown =
                 name.and_then(|_| self.text[start..end].rfind(['\'', '’'])).map_or(end, |length| start + length);
             let (member, is_possessive) = (known.map(|(place, _)| *place), name.is_some());
-            let (text, place) = (Cow::Borrowed(sign), start..shown);
-            Some((Token { text, kind: Kind::Name, place, member, is_possessive, ..first.clone() }, length))
+            let (text, lists, place) = (Cow::Borrowed(sign), Membership::default(), start..shown);
+            Some((Token { text, lists, kind: Kind::Name, place, member, is_possessive, ..first.clone() }, length))
         })
     }
 }
@@ -361,6 +366,10 @@ impl<'m> Reader<'_, 'm> {
 /// The length of the word or identifier that a text begins with. In scripts without spaces, a word ends where another
 /// script begins.
 fn word(text: &str) -> usize {
+    let plain = text.bytes().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(text.len());
+    if plain > 0 && matches!(text.as_bytes().get(plain), None | Some(b' ' | b',' | b')' | b'?' | b'!')) {
+        return plain;
+    }
     let begins = |c: char| c.is_alphanumeric() || c == '_';
     let is_wide = |c: char| c >= '\u{2e80}';
     let Some(first) = text.chars().next().filter(|c| begins(*c) || matches!(c, '/' | '.' | '#')) else { return 0 };

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::Reading;
 use super::calls;
+use super::choice::distinct;
 use super::message::{Message, Words};
 use super::steps::Assignment;
 use super::work::{is_asked_for, is_work};
@@ -31,13 +32,9 @@ fn is_form(list: List, word: &str) -> bool {
     list.entries().iter().filter_map(ending).any(|end| matches!(end, "" | "s" | "es" | "e" | "ing" | "y" | "ies"))
 }
 
-fn denies(word: &str) -> bool {
-    word.ends_with("n't") || List::Denying.has(word)
-}
-
 /// Some names of a sentence, joined in a list, and their clause.
 struct Named<'s> {
-    sentence: Words<'s>,
+    words: Words<'s>,
     names: Range<usize>,
     begin: usize,
     end: usize,
@@ -45,159 +42,146 @@ struct Named<'s> {
 }
 
 impl<'s> Named<'s> {
-    fn of(sentence: Words<'s>, names: Range<usize>) -> Self {
-        let ends = |at: &usize| ends_clause(sentence, *at);
-        let is_apart = matches!(sentence.word(names.end), "," | ":" | "—");
-        let begin = (0..names.start).rev().find(ends).map_or(0, |at| at + 1);
-        let end = clause_end(sentence, names.end + usize::from(is_apart));
-        Self { sentence, names, begin, end, is_apart }
+    fn of(words: Words<'s>, names: Range<usize>) -> Self {
+        let is_apart = matches!(words.word(names.end), "," | ":" | "—");
+        let begin = (0..names.start).rev().find(|at| ends_clause(words, *at)).map_or(0, |at| at + 1);
+        let end = clause_end(words, names.end + usize::from(is_apart));
+        Self { words, names, begin, end, is_apart }
     }
 
     /// The part of the sentence that asks them for a review by words before them: `reviewed by @rex`, `no merge without
     /// @rex`, `after @rex's approval`, `get @rex's feedback`, but not `address @rex's review comments`.
     fn led_to(&self) -> Option<Range<usize>> {
-        let Self { sentence, names, begin, .. } = self;
-        let sentence = *sentence;
+        let Self { words, names, begin, .. } = self;
+        let has = |list: List, at: usize| words.has(list, at);
+        let denies = |at: &usize| words.word(*at).ends_with("n't") || has(List::Denying, *at);
         // `Reviewed by @rex: add an endpoint`
-        let end = &clause_end(sentence, names.end);
-        let word = |at: usize| sentence.word(at);
-        let has = |list: List, at: usize| list.has(word(at));
-        let link = (0..names.start).rev().find(|at| !has(List::Articles, *at));
-        let (linked, link) = link.map_or(("", names.start), |at| (word(at), at));
-        if linked == "without" {
-            return (0..link).find(|at| denies(word(*at))).map(|from| from..*end);
-        }
-        let noun = (names.end..*end).find(|at| !has(List::Articles, *at)).unwrap_or(*end);
-        let from = match linked {
-            _ if (*begin..names.start).any(|at| denies(word(at))) => None,
-            _ if sentence[names.end - 1].is_possessive => {
-                let is_gate = List::Gates.has(linked) && has(List::ReviewNouns, noun) && !has(List::Remarks, noun + 1);
-                (is_gate || (List::Wanted.has(linked) && has(List::Remarks, noun))).then_some(link)
+        let end = clause_end(*words, names.end);
+        let link = (0..names.start).rev().find(|at| !has(List::Articles, *at))?;
+        let from = match words.word(link) {
+            "without" => (0..link).find(denies)?,
+            _ if (*begin..names.start).any(|at| denies(&at)) => return None,
+            _ if words[names.end - 1].is_possessive => {
+                let noun = (names.end..end).find(|at| !has(List::Articles, *at)).unwrap_or(end);
+                let is_gate = has(List::Gates, link) && has(List::ReviewNouns, noun) && !has(List::Remarks, noun + 1);
+                Some(link).filter(|_| is_gate || (has(List::Wanted, link) && has(List::Remarks, noun)))?
             }
             "by" | "from" | "through" | "via" => (*begin..link).find(|at| {
                 let is_wanted = || (*begin..*at).any(|at| has(List::Wanted, at));
-                sentence.any(&[List::ReviewNouns, List::Judged], *at) || (has(List::Remarks, *at) && is_wanted())
-            }),
+                words.any(&[List::ReviewNouns, List::Judged], *at) || (has(List::Remarks, *at) && is_wanted())
+            })?,
             // `reviewers: @rex`
             ":" | "—" | "is" | "are" => {
-                let is_title = |at: &usize| List::ReviewNouns.has(word(*at).trim_end_matches('s'));
-                link.checked_sub(1).filter(is_title)
+                let is_title = |at: &usize| List::ReviewNouns.has(words.word(*at).trim_end_matches('s'));
+                link.checked_sub(1).filter(is_title)?
             }
-            _ => None,
+            _ => return None,
         };
-        from.map(|from| from..*end)
+        Some(from..end)
     }
 
     /// The same by words after them: `@rex should review it`, `and then have @rex check the result`, `@rex as the
     /// reviewer`. The first word of these that says something counts as their verb.
     fn goes_on(&self, verb: usize) -> Option<Range<usize>> {
-        let Self { sentence, names, begin, end, is_apart } = self;
-        let sentence = *sentence;
-        let word = |at: usize| sentence.word(at);
-        let hands = |at: &usize| sentence.any(&[List::Giving, List::Having], *at) || word(*at) == "wait";
+        let Self { words, names, begin, end, is_apart } = self;
+        let word = |at: usize| words.word(at);
+        let hands = |at: &usize| words.any(&[List::Giving, List::Having], *at) || word(*at) == "wait";
         let handed = ((*begin).max(names.start.saturating_sub(4))..names.start).find(hands).filter(|_| !is_apart);
-        let asks = (names.end..verb).map(word).any(|word| {
-            List::AsksAfterName.has(word) || is_form(List::Gives, word) || matches!(word, "as" | "for" | "is")
-        });
-        let is_sign = |sign: &str| sentence[names.start].text == sign;
-        // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
-        let is_meant = word(verb).ends_with('s') || word(verb).ends_with("ing") || asks || handed.is_some();
+        let mut between = names.end..verb;
         let mut others = (verb + 1..*end).filter(|at| matches!(word(*at - 1), "and" | "or"));
-        let is_more = others.any(|at| is_authoring(word(at), word(at + 1)));
-        let is_possessive = sentence[names.end - 1].is_possessive;
-        if !(is_meant || is_sign("@") || (*is_apart && is_sign("^")))
-            || is_possessive
-            || is_more
-            || !is_review(sentence, verb, *end)
-        {
-            return None;
-        }
+        // `docs, review and tests` is a list; `reviews it and adds tests` is more than a review.
+        let is_meant = (*words[names.start].text == *"@" || (*is_apart && *words[names.start].text == *"^"))
+            || handed.is_some()
+            || word(verb).ends_with('s')
+            || word(verb).ends_with("ing")
+            || between.any(|at| {
+                words.has(List::AsksAfterName, at)
+                    || is_form(List::Gives, word(at))
+                    || matches!(word(at), "as" | "for" | "is")
+            });
+        let is_review = is_meant && !words[names.end - 1].is_possessive && is_review(*words, verb, *end);
         let from = handed.unwrap_or(names.start);
         let joins = |at: &usize| matches!(word(*at), "and" | "then" | "please" | "make");
         let from = (*begin..from).rev().take_while(joins).last().unwrap_or(from);
-        Some(from..*end)
+        (is_review && !others.any(|at| is_authoring(word(at), word(at + 1)))).then_some(from..*end)
     }
 }
 
-fn ends_clause(sentence: Words<'_>, at: usize) -> bool {
-    let (token, word) = (&sentence[at], sentence.word(at));
-    token.is_name() || token.is_mark() || (List::ClauseBegins.has(word) && word != "as")
+fn ends_clause(words: Words<'_>, at: usize) -> bool {
+    words[at].is_name() || words[at].is_mark() || (words.has(List::ClauseBegins, at) && words.word(at) != "as")
 }
 
-fn clause_end(sentence: Words<'_>, from: usize) -> usize {
-    let all = sentence.len();
-    (from..all).find(|at| ends_clause(sentence, *at)).unwrap_or(all)
+fn clause_end(words: Words<'_>, from: usize) -> usize {
+    (from..words.len()).find(|at| ends_clause(words, *at)).unwrap_or(words.len())
 }
 
 /// Whether a clause asks for a review from its verb on. `checks it again` does, `checks the logs` does not.
-fn is_review(sentence: Words<'_>, verb: usize, end: usize) -> bool {
-    let has = |list: List, at: usize| list.has(sentence.word(at));
-    let is_form = |list: List| verb < end && is_form(list, sentence.word(verb));
-    let last = (verb + 1..end).rev().find(|at| !sentence.any(&[List::Thoroughly, List::ThenWords], *at));
+fn is_review(words: Words<'_>, verb: usize, end: usize) -> bool {
+    let clause = words.part(verb..end);
+    let has = |list: List, at: usize| clause.has(list, at);
+    let is_form = |list: List| is_form(list, clause.word(0));
     let is_of_others = || {
-        let skipped = |at: &usize| sentence.any(&[List::Articles, List::Thoroughly], *at);
-        sentence.get(end).is_some_and(|token| token.is_possessive)
-            || last.is_none_or(|at| has(List::Pronouns, at))
-            || (verb + 1..end).filter(|at| !skipped(at)).take(2).any(|at| has(List::Results, at))
+        let said = |at: &usize| !clause.any(&[List::Articles, List::Thoroughly], *at);
+        let last = (1..clause.len()).rev().find(|at| !clause.any(&[List::Thoroughly, List::ThenWords], *at));
+        // `looks over it`, but not `then @bob looks`
+        let is_looked = !["look", "go"].iter().any(|verb| clause.word(0).starts_with(verb)) || clause.len() > 1;
+        words.get(end).is_some_and(|token| token.is_possessive)
+            || (is_looked && last.is_none_or(|at| has(List::Pronouns, at)))
+            || (1..clause.len()).filter(said).take(2).any(|at| has(List::Results, at))
     };
     // `gives the ok`, `takes a look`, `does the final check`, `says whether it is right`
-    let is_given = |at: usize| match sentence.word(at) {
+    let is_given = |at: usize| match clause.word(at) {
         "look" | "whether" => true,
-        "check" => matches!(sentence.word(at - 1), "final" | "last"),
-        noun => List::ReviewNouns.has(noun),
+        "check" => matches!(clause.word(at - 1), "final" | "last"),
+        _ => has(List::ReviewNouns, at),
     };
     is_form(List::Reviews)
-        || (verb < end && has(List::ReviewNouns, verb + usize::from(sentence.word(verb) == "code")))
-        || (is_form(List::Gives) && (verb + 1..end.min(verb + 6)).any(is_given))
+        || has(List::ReviewNouns, usize::from(clause.word(0) == "code"))
+        || (is_form(List::Gives) && (1..6).any(is_given))
         || (is_form(List::Checks) && is_of_others())
 }
 
 /// Whether a verb means that something is made or changed: `adds`, not `reports`, `gives feedback`, `makes sure`.
 fn is_authoring(verb: &str, next: &str) -> bool {
     let y = verb.strip_suffix("ies").map(|stem| format!("{stem}y"));
-    let bases = [Some(verb), verb.strip_suffix('s'), verb.strip_suffix("es"), y.as_deref()];
+    let mut bases = [Some(verb), verb.strip_suffix('s'), verb.strip_suffix("es"), y.as_deref()].into_iter().flatten();
     let judges = is_form(List::Reviews, verb) || ["giv", "provid", "ensur"].iter().any(|stem| verb.starts_with(stem));
-    bases.iter().flatten().any(|verb| is_work(verb)) && !judges && next != "sure"
+    bases.any(is_work) && !judges && next != "sure"
 }
 
 /// Reads the user's own sentences.
 pub(super) fn requests(team: &Team, message: &Message<'_>) -> Requests {
-    let (mut reviews, mut works) = (Vec::new(), Vec::new());
-    for sentence in message.naming() {
+    let mut requests = Requests::default();
+    for words in message.naming() {
         let mut at = 0;
-        while let Some(start) = (at..sentence.len()).find(|at| sentence[*at].is_name()) {
-            at = sentence.names_end(start, |_| true);
-            let members = sentence[start..at].iter().filter_map(|token| team.members.get(token.member?));
+        while let Some(start) = (at..words.len()).find(|at| words[*at].is_name()) {
+            at = words.names_end(start, |_| true);
+            let members = words[start..at].iter().filter_map(|token| team.members.get(token.member?));
             let slugs = members.filter(|member| member.is_startable()).map(|member| member.slug.clone());
-            let named = Named::of(sentence, start..at);
+            let named = Named::of(words, start..at);
             let is_filler = |at: &usize| {
-                matches!(sentence.word(*at), "as" | "for") || sentence.any(&[List::AfterName, List::Articles], *at)
+                matches!(words.word(*at), "as" | "for") || words.any(&[List::AfterName, List::Articles], *at)
             };
             let from = at + usize::from(named.is_apart);
             let verb = (from..named.end).find(|at| !is_filler(at)).unwrap_or(named.end);
             if let Some(asked) = named.led_to().or_else(|| named.goes_on(verb)) {
-                reviews.extend(slugs.map(|agent| (agent, sentence.place(asked.clone()))));
-            } else if is_authoring(sentence.word(verb), sentence.word(verb + 1)) {
-                works.extend(slugs);
+                requests.reviews.extend(slugs.map(|agent| (agent, words.place(asked.clone()))));
+            } else if is_authoring(words.word(verb), words.word(verb + 1)) {
+                requests.works.extend(slugs);
             }
         }
     }
+    let Requests { reviews, works } = &mut requests;
     reviews.retain(|(agent, _)| !works.contains(agent));
     reviews.stable_sort_by_key(|(_, range): &(Slug, Range<usize>)| range.start);
     reviews.truncate(MOST);
-    Requests { reviews, works }
+    requests
 }
 
 impl Requests {
     /// The members that the message asks for a review, in its order.
     pub(super) fn agents(&self) -> Vec<Slug> {
-        let mut agents: Vec<Slug> = Vec::new();
-        for (agent, _) in &self.reviews {
-            if !agents.contains(agent) {
-                agents.push(agent.clone());
-            }
-        }
-        agents
+        distinct(self.reviews.iter().map(|(agent, _)| agent.clone()).collect())
     }
 
     /// Where the message begins to ask for each.
@@ -279,16 +263,15 @@ fn place(plan: &mut Plan, reviewers: Vec<Slug>) {
     if reviewers.is_empty() {
         return;
     }
-    let is_reviewer = |agent: &Slug| reviewers.contains(agent);
-    let last_work = plan.steps.iter().rposition(|step| step.iter().any(|agent| !is_reviewer(agent)));
-    let mut steps: Vec<Vec<Slug>> = Vec::new();
-    for (number, step) in plan.steps.iter().enumerate() {
-        let (judging, working): (Vec<Slug>, Vec<Slug>) = step.iter().cloned().partition(is_reviewer);
-        let is_over = last_work.is_some_and(|last| number >= last);
-        steps.extend([working, if is_over { Vec::new() } else { judging }].into_iter().filter(|step| !step.is_empty()));
-    }
-    plan.agents.retain(|agent| steps.iter().flatten().any(|other| other == agent));
-    plan.steps = steps;
+    let works = |agent: &Slug| !reviewers.contains(agent);
+    let last = plan.steps.iter().rposition(|step| step.iter().any(works)).unwrap_or(plan.steps.len());
+    let split = |(number, step): (usize, Vec<Slug>)| {
+        let (working, judging): (Vec<Slug>, Vec<Slug>) = step.into_iter().partition(works);
+        [working, if number >= last { Vec::new() } else { judging }]
+    };
+    plan.steps = std::mem::take(&mut plan.steps).into_iter().enumerate().flat_map(split).collect();
+    plan.steps.retain(|step| !step.is_empty());
+    plan.agents.retain(|agent| plan.steps.iter().flatten().any(|other| other == agent));
     for agent in &reviewers {
         if plan.evidence.iter().all(|evidence| evidence.agent != *agent) {
             plan.evidence.push(asked(agent));

@@ -195,6 +195,8 @@ fn other_work_is_no_review() {
         ("@backend adds the endpoint, then ask @tester to check whether it works", "backend; tester | "),
         ("@backend adds the endpoint, then @tester should look it up", "backend; tester | "),
         ("@backend adds the endpoint, then @reviewer makes a check box", "backend; reviewer | "),
+        ("First @backend starts it, then @docs looks", "backend; docs | "),
+        ("@backend makes sure that comments by @reviewer are addressed", "backend | "),
         ("@tester checks the build", "tester | "),
         ("@docs, review the README", "docs | "),
         ("@reviewer writes a guide", "reviewer | "),
