@@ -82,97 +82,77 @@ struct Segment {
 }
 
 /// Splits a sentence at words of order and at the ends of their clauses.
-fn segments(sentence: Words<'_>, names: &[(usize, &Slug)], subjects: &[usize]) -> Vec<Segment> {
-    let all = sentence.len();
-    let is_done = |range: Range<usize>| any(sentence, range, List::Done);
-    let mut segments: Vec<Segment> = Vec::new();
-    let mut start = 0;
-    while start <= all {
-        let end = (start..all).find(|at| sentence[*at].is_mark()).unwrap_or(all);
-        let clause = start..end;
-        start = end + 1;
+fn segments(words: Words<'_>, names: &[(usize, &Slug)], subjects: &[usize]) -> Vec<Segment> {
+    let is_done = |range: Range<usize>| any(words, range, List::Done);
+    let (mut segments, mut start): (Vec<Segment>, usize) = (Vec::new(), 0);
+    for clause in words.split(Token::is_mark) {
+        let clause = start..start + clause.len();
+        start = clause.end + 1;
         // `after @bea, @fay and @tess are done`: the clause goes on over the names.
-        let goes_on = segments.last_mut().filter(|last| {
+        let goes_on = |last: &&mut Segment| {
             let inner = names.iter().rfind(|(at, _)| last.range.contains(at));
             let next = names.iter().find(|(at, _)| clause.contains(at));
-            let is_listed = |((inner, _), (next, _)): (&(usize, _), &(usize, _))| {
-                (inner + 1..*next).all(|at| matches!(sentence.word(at), "," | "and"))
-            };
+            let mut between =
+                inner.zip(next).into_iter().flat_map(|((inner, _), (next, _))| inner + 1..*next).peekable();
             matches!(last.cue, Some(Cue::After | Cue::Before))
-                && inner.zip(next).is_some_and(is_listed)
+                && between.peek().is_some()
+                && between.all(|at| matches!(words.word(at), "," | "and"))
                 && is_done(clause.clone())
-        });
-        match goes_on {
+        };
+        match segments.last_mut().filter(goes_on) {
             Some(last) => last.range.end = clause.end,
             None => segments.push(Segment { cue: None, range: clause.clone(), begins: true, is_done: false }),
         }
         let mut at = clause.start;
-        while let Some((cue, found)) = next_cue(sentence, at, &clause) {
-            let (begins, is_done) = (found.start == clause.start, cue == Cue::After && is_done(clause.clone()));
-            at = found.end;
-            segments.last_mut().into_iter().for_each(|last| last.range.end = found.start);
+        while let Some((begin, (cue, end))) = (at..clause.end).find_map(|at| Some((at, cue(words, at, &clause)?))) {
+            let is_done = cue == Cue::After && is_done(clause.clone());
+            segments.last_mut().into_iter().for_each(|last| last.range.end = begin);
             // `once it is done @tess tests it`: a name or a request for a review after the word for finished work
             // begins the main clause, unless a preposition or a conjunction leads to it.
             let begins_main = |main: &&usize| {
-                (found.end + 1..clause.end).contains(*main)
-                    && any(sentence, found.end..**main, List::Done)
-                    && !sentence.has(List::LeadsOn, **main - 1)
+                (end + 1..clause.end).contains(*main)
+                    && any(words, end..**main, List::Done)
+                    && !words.has(List::LeadsOn, **main - 1)
             };
             let main = subjects.iter().filter(begins_main).min().copied().filter(|_| is_done).unwrap_or(clause.end);
-            segments.push(Segment { cue: Some(cue), range: found.end..main, begins, is_done });
+            segments.push(Segment { cue: Some(cue), range: end..main, begins: begin == clause.start, is_done });
             if main < clause.end {
                 segments.push(Segment { cue: None, range: main..clause.end, begins: true, is_done: false });
-                // A word of order before it is of what is done.
-                at = main;
             }
+            // A word of order before the main clause is of what is done.
+            at = if main < clause.end { main } else { end };
         }
     }
     segments
 }
 
-fn any(sentence: Words<'_>, mut range: Range<usize>, list: List) -> bool {
-    range.any(|at| sentence.has(list, at))
+fn any(words: Words<'_>, mut range: Range<usize>, list: List) -> bool {
+    range.any(|at| words.has(list, at))
 }
 
-/// The next word of order in a clause, from a position on.
-fn next_cue(sentence: Words<'_>, from: usize, clause: &Range<usize>) -> Option<(Cue, Range<usize>)> {
-    for at in from..clause.end {
-        let lists = [List::Next, List::NextFirst, List::AfterCues, List::BeforeCues];
-        let phrases = sentence.part(at..clause.end);
-        let Some((list, length)) = lists.iter().find_map(|list| Some((*list, phrases.phrase(*list, 0)?))) else {
-            continue;
-        };
-        let end = at + length;
-        let before = at.checked_sub(1).map_or("", |at| sentence.word(at));
-        let begins = at == clause.start || before == "and";
-        let is_at = sentence.get(end).is_some_and(|next| next.text == "@");
-        let is_no_cue = List::NoCue.has(before);
-        let cue = match list {
-            // `since then`; `if it fails, then …` is a condition.
-            List::Next if is_no_cue => continue,
-            List::Next if sentence.word(end - 1) == "then" && (0..at).any(|at| sentence.word(at) == "if") => continue,
-            List::Next => Cue::Next,
-            // `Next, …` and `next @bea`, but not `next week`.
-            List::NextFirst if begins && (end == clause.end || is_at) => Cue::Next,
-            List::AfterCues
-                if !is_no_cue && (sentence.word(at) == "after" || any(sentence, end..clause.end, List::Done)) =>
-            {
-                Cue::After
-            }
-            // `must not start before @bea is done`
-            List::BeforeCues
-                if (0..at).any(|at| {
-                    matches!(sentence.word(at), "not" | "never" | "cannot") || sentence.word(at).ends_with("n't")
-                }) =>
-            {
-                Cue::After
-            }
-            List::BeforeCues => Cue::Before,
-            _ => continue,
-        };
-        return Some((cue, at..end));
+/// The word of order that a place of a clause begins with, and where it ends.
+fn cue(words: Words<'_>, at: usize, clause: &Range<usize>) -> Option<(Cue, usize)> {
+    let end_of = |list: List| Some(at + words.part(at..clause.end).phrase(list, 0)?);
+    let before = at.checked_sub(1).map_or("", |at| words.word(at));
+    let is_said_before = |is_meant: fn(&str) -> bool| (0..at).any(|at| is_meant(words.word(at)));
+    if let Some(end) = end_of(List::Next) {
+        // `since then`; `if it fails, then …` is a condition.
+        let is_condition = words.word(end - 1) == "then" && is_said_before(|word| word == "if");
+        return (!List::NoCue.has(before) && !is_condition).then_some((Cue::Next, end));
     }
-    None
+    if let Some(end) = end_of(List::NextFirst) {
+        // `Next, …` and `next @bea`, but not `next week`.
+        let is_turned = end == clause.end || words.get(end).is_some_and(|next| next.text == "@");
+        return ((at == clause.start || before == "and") && is_turned).then_some((Cue::Next, end));
+    }
+    if let Some(end) = end_of(List::AfterCues) {
+        let is_order = words.word(at) == "after" || any(words, end..clause.end, List::Done);
+        return (is_order && !List::NoCue.has(before)).then_some((Cue::After, end));
+    }
+    let end = end_of(List::BeforeCues)?;
+    // `must not start before @bea is done`
+    let is_denied = is_said_before(|word| matches!(word, "not" | "never" | "cannot") || word.ends_with("n't"));
+    Some((if is_denied { Cue::After } else { Cue::Before }, end))
 }
 
 /// A piece of work and the nodes that it waits for.
@@ -269,24 +249,22 @@ impl<'a> Order<'a> {
     }
 
     fn steps(&self, agents: &[Slug]) -> Option<Vec<Vec<Slug>>> {
-        let mut depths = vec![0; self.nodes.len()];
+        let deeper = |depths: Vec<usize>| -> Vec<usize> {
+            let depth = |node: &Node<'_>| node.waits_for.iter().map(|other| depths[*other] + 1).max().unwrap_or(0);
+            self.nodes.iter().map(depth).collect()
+        };
         // Each pass settles at least one more node of a path; what still moves after all of them is a cycle.
-        for _ in 0..=self.nodes.len() {
-            let settled = depths.clone();
-            for (depth, node) in depths.iter_mut().zip(&self.nodes) {
-                *depth = node.waits_for.iter().map(|other| settled[*other] + 1).max().unwrap_or(0);
-            }
-            if depths == settled {
-                let last = depths.iter().copied().max().unwrap_or(0);
-                let is_at = |agent: &&Slug, step: usize| {
-                    let mut works = self.nodes.iter().zip(&depths).filter(|(node, _)| node.agent == *agent).peekable();
-                    // Agents without an order begin at once.
-                    if works.peek().is_none() { step == 0 } else { works.any(|(_, depth)| *depth == step) }
-                };
-                let at = |step: usize| agents.iter().filter(|agent| is_at(agent, step)).cloned().collect();
-                return Some((0..=last).map(at).filter(|step: &Vec<Slug>| !step.is_empty()).collect());
-            }
+        let depths = (0..self.nodes.len()).fold(vec![0; self.nodes.len()], |depths, _| deeper(depths));
+        if deeper(depths.clone()) != depths {
+            return None;
         }
-        None
+        let is_at = |agent: &Slug, step: usize| {
+            let mut own = self.nodes.iter().zip(&depths).filter(|(node, _)| node.agent == agent).peekable();
+            // Agents without an order begin at once.
+            if own.peek().is_none() { step == 0 } else { own.any(|(_, depth)| *depth == step) }
+        };
+        let last = depths.iter().copied().max().unwrap_or(0);
+        let at = |step: usize| agents.iter().filter(|agent| is_at(agent, step)).cloned().collect();
+        Some((0..=last).map(at).filter(|step: &Vec<Slug>| !step.is_empty()).collect())
     }
 }
