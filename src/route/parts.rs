@@ -28,8 +28,11 @@ pub(super) fn read<'u>(index: &'u Index<'u>, text: &'u str, whole: &Ranking<'u>)
     let areas = BESIDE.map(|name| index.areas.area(name));
     // By kind of work, the units and the areas that they ask for: the work itself, then what is beside it.
     let mut parts: [(Vec<&Unit<'_>>, Vec<usize>); 1 + BESIDE.len()] = Default::default();
-    let (mut owner, mut kind) = (None, 0);
-    for (segment, is_finite) in segments(&areas, &whole.units) {
+    let (mut owner, mut kind, segments) = (None, 0, segments(&areas, &whole.units));
+    if segments.len() < 2 {
+        return Parts::One;
+    }
+    for (segment, is_finite) in segments {
         let asked = asked(segment.iter().copied());
         let own = kind_of(&areas, &segment, &asked);
         // `The page is fine now. Document it`: what only says how things stand is no part.

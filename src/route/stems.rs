@@ -14,12 +14,16 @@ const LONGEST: usize = 40;
 
 /// Calls `each` with every stem, the range of its unit, and whether it is a whole identifier whose pieces follow.
 pub(super) fn each_stem(text: &str, each: &mut impl FnMut(&str, Range<usize>, bool)) {
-    let mut stem = String::with_capacity(LONGEST);
+    each_stem_in(&mut String::with_capacity(LONGEST), text, each);
+}
+
+/// The same with a buffer, for many short texts.
+pub(super) fn each_stem_in(stem: &mut String, text: &str, each: &mut impl FnMut(&str, Range<usize>, bool)) {
     let is_plain = |(at, byte): (usize, u8)| byte.is_ascii_lowercase() || (at == 0 && byte.is_ascii_uppercase());
     for run in text.split(is_between) {
         if run.bytes().enumerate().all(is_plain) {
             let start = run.as_ptr() as usize - text.as_ptr() as usize;
-            each_word(run, start..start + run.len(), &mut stem, each);
+            each_word(run, start..start + run.len(), stem, each);
             continue;
         }
         let run = run.trim_matches(|c: char| !is_of_a_word(c) && c != '/');
@@ -31,16 +35,16 @@ pub(super) fn each_stem(text: &str, each: &mut impl FnMut(&str, Range<usize>, bo
         for chunk in run.split(|c| c == '-' || (c == '/' && !is_path)) {
             let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
             if chunk.bytes().enumerate().all(is_plain) {
-                each_word(chunk, start..start + chunk.len(), &mut stem, each);
+                each_word(chunk, start..start + chunk.len(), stem, each);
                 continue;
             }
             let pieces: Vec<Range<usize>> = pieces(chunk).take(LONGEST).collect();
             let whole = match &pieces[..] {
                 [first, .., last] if last.end - first.start <= LONGEST && !chunk.contains(is_ideographic) => {
                     let whole = first.start..last.end;
-                    fold_into(&chunk[whole.clone()], &mut stem);
+                    fold_into(&chunk[whole.clone()], stem);
                     stem.retain(is_of_a_word);
-                    stem_of(&mut stem);
+                    stem_of(stem);
                     each(&stem, start + whole.start..start + whole.end, true);
                     Some(start + whole.start..start + whole.end)
                 }
@@ -48,7 +52,7 @@ pub(super) fn each_stem(text: &str, each: &mut impl FnMut(&str, Range<usize>, bo
             };
             for piece in pieces {
                 let unit = whole.clone().unwrap_or(start + piece.start..start + piece.end);
-                each_word(&chunk[piece], unit, &mut stem, each);
+                each_word(&chunk[piece], unit, stem, each);
             }
         }
     }

@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use super::areas::{Hint, How, TermId};
 use super::index::{Index, Support, keep_stronger};
 use super::message::{Kind, Message, Token};
-use super::stems::each_stem;
+use super::stems::each_stem_in;
 use crate::model::List;
 
 /// A word, an identifier, or words that mean something together.
@@ -95,9 +95,10 @@ fn merged<'u>(
 fn words<'u>(index: &Index<'_>, message: &'u Message<'_>) -> (Vec<Word<'u>>, Vec<TermId>) {
     let mut terms: Vec<TermId> = Vec::with_capacity(message.tokens.len());
     let mut words: Vec<Word<'_>> = Vec::with_capacity(message.tokens.len());
+    let mut stem = String::new();
     for token in message.tokens.iter().filter(|token| token.kind != Kind::Mark) {
         let (start, mut whole) = (token.place.start, None);
-        each_stem(&message.text[token.place.clone()], &mut |stem, range, is_whole| {
+        each_stem_in(&mut stem, &message.text[token.place.clone()], &mut |stem, range, is_whole| {
             let range = start + range.start..start + range.end;
             // Whose name it is says nothing of the work.
             if message.text[..range.start].ends_with('@') && !message.text[range.end..].starts_with('/') {
