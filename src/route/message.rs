@@ -378,12 +378,14 @@ fn word(text: &str) -> usize {
     if run.contains(['.', '\\']) || run.contains("::") || run.matches('/').count() > 1 {
         return run.len();
     }
+    // `#12`, `C#` and `C++` too.
     let is_of_it = |c: char| match is_wide(first) {
         true => is_wide(c) && begins(c),
         false => !is_wide(c) && (begins(c) || matches!(c, '\'' | '’' | '-' | '+' | '#' | '\u{300}'..='\u{36f}')),
     };
     let length = text.find(|c| !is_of_it(c)).unwrap_or(text.len());
-    text[..length].trim_end_matches(['\'', '’', '-', '#']).len()
+    let word = text[..length].trim_end_matches(['\'', '’', '-']);
+    if word.contains(begins) { word.len() } else { 0 }
 }
 
 fn is_heading(line: &str) -> bool {
