@@ -22,6 +22,9 @@ const NOBODY: f64 = -3.0;
 const WORD: usize = 40;
 const WORDS: usize = 8;
 
+/// Why, what the line is called and where it is, how much, and the words.
+type Reason<'w> = (Why, (&'w str, &'w str), f64, Vec<&'w str>);
+
 pub(super) struct Ranking<'u> {
     index: &'u Index<'u>,
     text: &'u str,
@@ -88,8 +91,7 @@ impl<'u> Ranking<'u> {
         let words =
             self.units.iter().flat_map(|unit| unit.supports.iter().map(|it| (it, &self.text[unit.range.clone()])));
         let all = words.chain(self.points.iter().map(|point| (point, "")));
-        // Why, what the line is called and where it is, and the words.
-        let mut reasons: Vec<(Why, (&str, &str), f64, Vec<&str>)> = Vec::new();
+        let mut reasons: Vec<Reason<'_>> = Vec::new();
         for (support, word) in all.filter(|(support, _)| support.agent == agent) {
             let line = self.index.lines.get(support.line);
             let line = line.map_or(("role", ""), |line| (line.field.weights().0, line.source.as_str()));
@@ -104,7 +106,7 @@ impl<'u> Ranking<'u> {
         }
         reasons.retain(|(.., weight, _)| *weight >= 0.005);
         reasons.stable_sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.1.1.cmp(b.1.1)));
-        let told = |(why, (what, source), weight, words): (Why, (&str, &str), f64, Vec<&str>)| {
+        let told = |(why, (what, source), weight, words): Reason<'_>| {
             let area = |area: usize| self.index.areas.list[area].name;
             let only = |is_alone| if is_alone { ", which only this agent's role covers" } else { "" };
             let why = match why {

@@ -45,7 +45,7 @@ pub(super) fn each_stem_in(stem: &mut String, text: &str, each: &mut impl FnMut(
                     fold_into(&chunk[whole.clone()], stem);
                     stem.retain(is_of_a_word);
                     stem_of(stem);
-                    each(&stem, start + whole.start..start + whole.end, true);
+                    each(stem, start + whole.start..start + whole.end, true);
                     Some(start + whole.start..start + whole.end)
                 }
                 _ => None,
