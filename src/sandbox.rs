@@ -11,6 +11,8 @@
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
+mod layers;
+#[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
 mod network;
@@ -38,6 +40,8 @@ pub(crate) use traffic::{HostQuestion, Traffic};
 const COMMAND: &str = "within";
 /// In the place of a program: try the bounds and say what holds.
 const PROBE: &str = "probe";
+/// In the place of a program: mount layers, which are in the place of rules.
+const LAY: &str = "lay";
 /// Begins what is said if the bounds cannot be set.
 const NOT_SET_UP: &str = "the sandbox cannot be set up: ";
 /// The exit code if the bounds cannot be set, as `env` and `nice` use it.
@@ -54,8 +58,23 @@ pub(crate) struct Sandbox {
     /// Those of [`Rules::hidden_in_project`].
     _held: Arc<Vec<fs::File>>,
     git: Option<Arc<GitCopy>>,
+    layers: Option<Arc<Layers>>,
     /// `None`: programs reach what the user can reach.
     network: Option<Network>,
+}
+
+/// A folder of the user's that programs have in another place too, where they may change it: the user's stays as it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Layer {
+    /// The user's folder is [`Self::path`] below this one.
+    pub(crate) source: PathBuf,
+    /// Below this one, a folder of that path is there. No link leads to either.
+    pub(crate) root: PathBuf,
+    pub(crate) path: PathBuf,
+    /// Holds what has changed: the folders `upper` and `work`.
+    pub(crate) folder: PathBuf,
+    /// Files in the user's folder that programs do not have, by their paths in it.
+    pub(crate) without: Vec<PathBuf>,
 }
 
 /// Which hosts programs reach, and who lets them.
@@ -68,7 +87,14 @@ struct Network {
 }
 
 #[cfg(target_os = "linux")]
+use layers::Layers;
+#[cfg(target_os = "linux")]
 use proxy::Proxy;
+
+/// Other systems have no layers.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+enum Layers {}
 
 /// Other systems have no network for a sandbox.
 #[cfg(not(target_os = "linux"))]
@@ -219,6 +245,9 @@ pub(crate) struct Rules {
     /// A network of the program's own; `None`: that of the user. Only at level `full`.
     #[serde(default)]
     pub(crate) network: Option<NetworkRules>,
+    /// Links to the namespaces, of users and of mounts, in which layers are mounted. Only at level `full`.
+    #[serde(default)]
+    pub(crate) layers: Option<[PathBuf; 2]>,
 }
 
 /// The network of a program.
@@ -294,6 +323,7 @@ impl Sandbox {
             _placeholders,
             _held: Arc::default(),
             git: None,
+            layers: None,
             network: None,
         }
     }
@@ -417,6 +447,39 @@ impl Sandbox {
         self.git.as_ref()
     }
 
+    /// The same, whose programs have these layers. Also returns why they have not, for each.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn with_layers(self, layers: &[Layer]) -> Result<(Self, Vec<Option<String>>), String> {
+        let (made, reasons) = layers::make(&self.squad, layers)?;
+        Ok((Self { layers: Some(Arc::new(made)), ..self }, reasons))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn with_layers(self, _layers: &[Layer]) -> Result<(Self, Vec<Option<String>>), String> {
+        Err("they exist on Linux only".to_owned())
+    }
+
+    /// Whether a folder is a layer, which only programs inside see.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_layer(&self, folder: &Path) -> bool {
+        self.layers.iter().any(|layers| layers.places.iter().any(|place| place == folder))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn is_layer(&self, _folder: &Path) -> bool {
+        false
+    }
+
+    /// Whether a path is hidden.
+    pub(crate) fn hides(&self, path: &Path) -> bool {
+        self.rules.hidden.iter().any(|hidden| path.starts_with(hidden))
+    }
+
+    /// The files and folders that are hidden below a folder, and the folder itself if it is.
+    pub(crate) fn hidden_below<'s>(&'s self, folder: &'s Path) -> impl Iterator<Item = &'s PathBuf> {
+        self.rules.hidden.iter().filter(move |path| path.starts_with(folder))
+    }
+
     /// The folder for temporary files, which programs inside reach by the same name.
     pub(crate) fn temporary(&self) -> &Path {
         &self.rules.temporary
@@ -451,10 +514,21 @@ impl Sandbox {
         self
     }
 
+    #[cfg(target_os = "linux")]
+    fn links_to_layers(&self) -> Option<[PathBuf; 2]> {
+        self.layers.as_ref().map(|layers| layers.links())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn links_to_layers(&self) -> Option<[PathBuf; 2]> {
+        self.layers.as_ref().map(|layers| match **layers {})
+    }
+
     /// Starts a program inside.
     pub(crate) fn command(&self, program: &Program) -> Command {
         let mut command = self.squad.command();
-        let rules = Rules { network: self.network.as_ref().map(NetworkRules::of), ..self.rules.clone() };
+        let (network, layers) = (self.network.as_ref().map(NetworkRules::of), self.links_to_layers());
+        let rules = Rules { network, layers, ..self.rules.clone() };
         // Text and paths have a form in JSON unless they are not Unicode; then the program is not started.
         let rules = to_json(&rules).unwrap_or_default();
         command.arg(COMMAND).arg(rules).arg(program.path());
@@ -527,6 +601,10 @@ pub(crate) fn command_in(sandbox: Option<&Sandbox>, program: &Program) -> Comman
 
 /// Bounds this process and becomes the program. Returns only if that fails, with the reason and the exit code.
 pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (String, u8) {
+    #[cfg(target_os = "linux")]
+    if program == LAY {
+        return layers::lay(rules);
+    }
     let entered = from_json(rules).map_err(|error| format!("the rules cannot be read: {error}"));
     let entered = entered.and_then(|rules: Rules| enter(&rules).map(|proxy| (rules, proxy)));
     let (rules, proxy) = match entered {

@@ -11,7 +11,7 @@ use crate::ui::{Consent, FAINT};
 ///
 /// A cloned repository brings no commands with it: engines' programs, MCP servers, endpoints, fallback engines, higher limits and rules that allow
 /// something have no effect in .squad/config.toml, config.json and charters until you approve them here, and again when they change: the values, or the files of the
-/// repository that they name. Files that those load in turn, and what lies in folders that they name, are not looked at. Approvals are kept in your own data folder, for this repository
+/// repository that they name. Files that those load in turn, and what lies in folders that they name, are not looked at. The same holds for .worktreeinclude, which names ignored files that agents' clones get. Approvals are kept in your own data folder, for this repository
 /// in this place.
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -192,6 +192,33 @@ pub(crate) fn measure(folders: impl IntoIterator<Item = PathBuf>, most: usize) -
     measured
 }
 
+/// Removes a folder with all that is in it, also where it holds folders that its owner may not look into.
+pub(crate) fn remove_tree(folder: &Path) -> io::Result<()> {
+    let removed = fs::remove_dir_all(folder);
+    #[cfg(unix)]
+    if removed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        open_up(folder);
+        return fs::remove_dir_all(folder);
+    }
+    removed
+}
+
+/// Lets the owner look into a folder and those in it. What cannot be changed stays.
+#[cfg(unix)]
+fn open_up(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        // A link is none.
+        open.extend(
+            entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+    }
+}
+
 /// Gives a file or folder the time of its last change that another has. Where that cannot be, it stays new.
 pub(crate) fn keep_time(facts: &fs::Metadata, to: &Path) {
     // Whoever owns a file may set its time on Unix, even if nobody may write to it.

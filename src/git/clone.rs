@@ -168,6 +168,11 @@ impl Repository {
         self.set_clone_head(commit)
     }
 
+    /// Whether git tracks files at or below a path.
+    pub(crate) fn is_tracked(&self, path: &str) -> Result<bool, Error> {
+        Ok(!self.call(&["ls-files", "-z", "--", path]).succeed()?.stdout.is_empty())
+    }
+
     /// Checks the clone's tracked files at or below a path out again.
     pub(crate) fn restore_tracked(&self, path: &str) -> Result<(), Error> {
         self.require_folder()?;

@@ -81,6 +81,21 @@ impl Repository {
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
+    /// The files of the work tree that git ignores and that patterns match, which are like those of a `.gitignore` there, as
+    /// `/` paths from its root; and how many matching files were not looked at, beyond the first `most`.
+    pub(crate) fn ignored_matching(&self, patterns: &[String], most: usize) -> Result<(Vec<String>, usize), Error> {
+        /// A command line has room for their names.
+        const AT_ONCE: usize = 200;
+        let excludes: Vec<String> = patterns.iter().map(|pattern| format!("--exclude={pattern}")).collect();
+        let listed = self.call(&["ls-files", "-z", "--others", "--ignored"]).arguments(&excludes).succeed()?.stdout;
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty() && !name.ends_with(b"/"));
+        let mut names: Vec<String> = names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect();
+        let more = names.len().saturating_sub(most);
+        names.truncate(most);
+        let ignored = names.chunks(AT_ONCE).map(|names| self.ignored(names)).collect::<Result<Vec<_>, _>>()?;
+        Ok((ignored.concat(), more))
+    }
+
     /// The tracked files below folders, as `/` paths from the work tree's root.
     pub(crate) fn tracked_files(&self, folders: &[&str]) -> Result<Vec<String>, Error> {
         let listed = self.call(&["ls-files", "-z", "--"]).arguments(folders).succeed()?.stdout;

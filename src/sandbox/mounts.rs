@@ -14,7 +14,7 @@ use rustix::mount::{
     move_mount, open_tree,
 };
 use rustix::process::{getgid, getuid};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::{Lack, Rules};
 use crate::model::Sort;
@@ -36,18 +36,49 @@ pub(super) fn enter(rules: &Rules) -> Result<(), String> {
     // They are listed by network.
     let sockets = sockets_of_others(rules);
     let network = if rules.network.is_some() { UnshareFlags::NEWNET } else { UnshareFlags::empty() };
-    new_namespaces(network).map_err(|error| match error.kind() {
-        // So the kernel says that there may be no more.
-        io::ErrorKind::StorageFull => "no user namespace: user.max_user_namespaces allows none".to_owned(),
-        _ => format!("no user namespace: {error}"),
-    })?;
+    if let Some(links) = &rules.layers {
+        join(links)?;
+    }
+    new_namespaces(network)?;
     arrange(rules, &hidden, &sockets)?;
     // The old working folder is that of the old mounts.
     std::env::set_current_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
+/// Gives this process mounts of its own, which must have one thread.
+pub(super) fn begin() -> Result<(), String> {
+    new_namespaces(UnshareFlags::empty())?;
+    make_private()
+}
+
+/// Takes this process to the mounts with the layers.
+fn join([users, mounts]: &[PathBuf; 2]) -> Result<(), String> {
+    let open = |link: &Path| {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::open(link, flags, Mode::empty()).map_err(|error| failed(link, error))
+    };
+    for (namespace, kind) in [(open(users)?, LinkNameSpaceType::User), (open(mounts)?, LinkNameSpaceType::Mount)] {
+        let joined = move_into_link_name_space(namespace.as_fd(), Some(kind));
+        joined.map_err(|error| format!("the clone's layers are not reached: {error}"))?;
+    }
+    Ok(())
+}
+
+fn new_namespaces(more: UnshareFlags) -> Result<(), String> {
+    unshare(more).map_err(|error| match error.kind() {
+        // So the kernel says that there may be no more.
+        io::ErrorKind::StorageFull => "no user namespace: user.max_user_namespaces allows none".to_owned(),
+        _ => format!("no user namespace: {error}"),
+    })
+}
+
+fn make_private() -> Result<(), String> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(|error| format!("the mounts cannot be made private: {error}"))
+}
+
 #[expect(unsafe_code, reason = "a namespace is a matter of the thread")]
-fn new_namespaces(more: UnshareFlags) -> io::Result<()> {
+fn unshare(more: UnshareFlags) -> io::Result<()> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     // SAFETY: the table of descriptors stays shared, which is what the caller has to ensure.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS | more)? };
@@ -84,8 +115,7 @@ const HIDING: &CStr = c"mode=0700,size=64k";
 const SHARED: &CStr = c"mode=1777";
 
 fn arrange(rules: &Rules, hidden: &[OwnedFd], sockets: &[PathBuf]) -> Result<(), String> {
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(|error| format!("the mounts cannot be made private: {error}"))?;
+    make_private()?;
     let shared_memory = PathBuf::from(SHARED_MEMORY);
     let covering: Vec<&PathBuf> =
         rules.hidden.iter().chain(rules.replaced.iter().map(|(path, _)| path)).chain([&shared_memory]).collect();

@@ -202,7 +202,7 @@ pub(crate) struct IsolationSettings {
     pub(crate) tiers: BTreeMap<Tier, Isolation>,
     /// Where agents without a host of their own work: a host, a label, or any host; `None`: on this machine.
     pub(crate) host: Option<String>,
-    /// What git ignores and each clone gets a copy of: files and folders below the project's.
+    /// What git ignores and each clone gets all the same: files and folders below the project's.
     pub(crate) bring: Vec<String>,
     /// A program and its arguments that make a new clone ready; empty: none is needed.
     pub(crate) setup: Vec<String>,

@@ -69,6 +69,8 @@ mod init_kinds;
 mod kills;
 mod knowledge;
 mod landing;
+#[cfg(target_os = "linux")]
+mod layers;
 mod ledger;
 mod leftover_refs;
 #[cfg(unix)]

@@ -87,6 +87,7 @@ fn rules(level: SandboxLevel, temporary: &std::path::Path) -> Rules {
         set,
         unset,
         network: None,
+        layers: None,
     }
 }
 

@@ -7,20 +7,23 @@ use crate::env::Env;
 use crate::git::{Repository, clone_folders};
 use crate::model::{ProjectCheck, RunId, Slug};
 use crate::ops::Project;
-use crate::ops::run::clone_setup::{self, Own};
-use crate::ops::run::clones::{self, CHECK, READY};
+use crate::ops::run::clone_setup::{self, Own, READY};
+use crate::ops::run::clones::{self, CHECK};
 use crate::ops::run::own_commands;
 use crate::pool::Cancel;
 use crate::sandbox::Sandbox;
 
 pub(super) struct CheckClone<'a> {
-    env: &'a Env,
+    /// With the variables of [`Self::own`].
+    env: Env,
     project: &'a Project,
     run: &'a RunId,
     clone: Repository,
     /// The project's root in it.
     root: PathBuf,
     sandbox: Option<Sandbox>,
+    /// Its ports are its own as long as its commands may run.
+    own: Own,
 }
 
 impl<'a> CheckClone<'a> {
@@ -48,13 +51,16 @@ impl<'a> CheckClone<'a> {
         let there = project.moved_to(clone.clone(), &work_dir);
         let sandbox = clones::bounds((env, project), &there, &[], |_| {})?;
         let root = there.folder.root.clone();
-        let opened = Self { env, project, run, clone, root, sandbox };
+        let (sandbox, _) = clone_setup::lay(project, (&place, &root, &clone), sandbox)?;
+        let agent = Slug::fold(CHECK).ok_or("it has no name")?;
+        let own = Own::new(env, run, &agent);
+        let mut with_own = env.clone();
+        with_own.variables.extend(own.variables.iter().cloned());
+        let opened = Self { env: with_own, project, run, clone, root, sandbox, own };
         if !ready.exists() {
-            let agent = Slug::fold(CHECK).ok_or("it has no name")?;
-            let own = Own::new(env, run, &agent);
             let place = (&*opened.root, opened.sandbox.as_ref());
             let whose = (&agent, place, &opened.clone);
-            let prepared = clone_setup::prepare((env, project, run), whose, &own, &|_| {}, cancel).await;
+            let prepared = clone_setup::prepare((env, project, run), whose, &opened.own, &|_| {}, cancel).await;
             let prepared = prepared.and_then(|()| fs::write(&ready, "").map_err(|error| error.to_string()));
             prepared.map_err(|why| format!("its clone is not ready: {why}"))?;
         }
@@ -64,7 +70,7 @@ impl<'a> CheckClone<'a> {
     /// Checks a commit. `None`: it was cancelled.
     pub(super) async fn check(&self, commit: &str, cancel: Cancel) -> Result<Option<ProjectCheck>, String> {
         self.clone.restore_clone(commit, &[]).map_err(|error| format!("its clone cannot be set to it: {error}"))?;
-        let whose = (self.env, self.project, self.run);
+        let whose = (&self.env, self.project, self.run);
         own_commands::check(whose, &self.root, self.sandbox.as_ref(), cancel).await
     }
 }

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use crate::engine::rehearsal::Script;
 use crate::engine::remote::frames::{Order, PROTOCOL};
 use crate::engine::{EngineKind, remote};
-use crate::env::files::{Measured, measure, replace};
+use crate::env::files::{Measured, measure, remove_tree, replace};
 use crate::env::{Env, real};
 use crate::error::Failure;
 use crate::git::{ClonedWork, Error, MergedWork, Repository, RunCommit, WorkTreeSnapshot, clone_folders};
@@ -37,7 +37,7 @@ use crate::model::{
 };
 use crate::ops::Project;
 use crate::ops::ledger::journal::{aside, writer};
-use crate::ops::run::clone_setup::{self, Own};
+use crate::ops::run::clone_setup::{self, Own, READY};
 use crate::ops::run::hosts::{self, CloneMirror, Hosts, RemoteMailbox, Slot};
 use crate::ops::run::lease::{Leases, RunFiles};
 use crate::ops::run::snapshots::RunSnapshots;
@@ -75,9 +75,6 @@ pub(super) const CHECK: &str = "squad-check";
 const CONFLICT: &str = "conflict.json";
 /// The trailer of a commit that stands in place of work that was set aside.
 const RESOLVES: &str = "Squad-Resolves: ";
-
-/// The file that says that a clone is set up.
-pub(super) const READY: &str = "ready";
 
 /// What the clones of a run are made of.
 pub(super) struct Basis {
@@ -363,7 +360,7 @@ pub(in crate::ops) fn clear(
                 continue;
             }
             let home = fs::read_to_string(place.join(HOME)).unwrap_or_default();
-            match fs::remove_dir_all(&place) {
+            match remove_tree(&place) {
                 Ok(()) => (count, bytes) = (count + 1, bytes + size),
                 // What stays is tried again by the next call.
                 Err(error) => kept.push(stays(error.to_string())),
@@ -462,6 +459,9 @@ impl Clones {
         let of_repository = folder.parent().unwrap_or(&folder);
         let made = fs::create_dir_all(&folder).and_then(|()| note_owner(&basis.project.repository, of_repository));
         made.map_err(|error| format!("{}: {error}", folder.display()))?;
+        if let Some(reason) = clone_setup::not_included(&basis.env, &basis.project) {
+            basis.reports.tell(None, EventKind::SessionError { session: String::new(), reason });
+        }
         Ok(Arc::new(Self {
             basis: Arc::new(basis),
             folder: real(&folder),
@@ -542,7 +542,10 @@ impl Clones {
             made.make_clone(&basis.project.repository, &at, Arc::strong_count(&making) - 1).map(|()| true)
         });
         let is_new = is_new.await?.map_err(|error| format!("its clone cannot be made: {error}"))?;
+        let ready = self.folder.join(agent.as_str()).join(READY);
         if is_new {
+            // Somebody may have removed the one that was.
+            let _ = fs::remove_file(&ready);
             let directory = work_dir.display().to_string();
             let created = EventKind::CloneCreated { directory, commit: tip, seconds: seconds(asked.elapsed()) };
             self.basis.reports.tell(Some(agent), created);
@@ -565,7 +568,6 @@ impl Clones {
         let (mut made, base, agent) = aside(self.basis.env.threads, bind).await??;
         made.slot = slot;
         left.into_iter().for_each(|left| self.look_for(&name, &clone, left, None));
-        let ready = self.folder.join(agent.as_str()).join(READY);
         if made.slot.is_none() && !ready.exists() {
             let Basis { env, project, run, reports, cancel, .. } = &*self.basis;
             let place = (Path::new(&made.place.project), made.place.pool.sandbox());
@@ -1044,7 +1046,14 @@ impl Basis {
     ) -> Result<(Made, WorkTreeSnapshot, Slug), String> {
         let project = self.project.moved_to(repository.clone(), work_dir);
         let whose = (&self.env, &self.project);
-        let sandbox = bounds(whose, &project, &self.attached, |bounds| bounds.report(&self.reports))?;
+        let mut sandbox = bounds(whose, &project, &self.attached, |bounds| bounds.report(&self.reports))?;
+        if host.is_none() {
+            let (layered, said) = clone_setup::lay(&self.project, (place, &project.folder.root, &repository), sandbox)?;
+            for reason in said {
+                self.reports.tell(Some(agent), EventKind::SessionError { session: String::new(), reason });
+            }
+            sandbox = layered;
+        }
         let engines = match host {
             Some(host) => self.engines_on(host, agent, place, (&project, &repository))?,
             None => self.engines_here(place, &project, &own, sandbox.as_ref())?,

@@ -336,6 +336,7 @@ fn sandbox(env: &Env, project: &Project, attached: &[PathBuf], level: SandboxLev
         set,
         unset: DAEMONS.map(str::to_owned).to_vec(),
         network: None,
+        layers: None,
     };
     if project.settings.sandbox.git == GitAccess::Open {
         // That of a linked work tree, or of a repository around the project, lies elsewhere.

@@ -57,6 +57,19 @@ struct Approvals {
     approved: BTreeMap<String, String>,
 }
 
+/// A file at the top of a repository with patterns of ignored files that each clone gets a copy of. Other tools read it too.
+pub(crate) const INCLUDED: &str = ".worktreeinclude";
+/// Its bytes that are read.
+const INCLUDED_MOST: u64 = 16 * 1024;
+
+/// The patterns in [`INCLUDED`]; none if it is larger than 16 KiB.
+pub(crate) fn included(workspace: &Workspace) -> Vec<String> {
+    let bytes = files::read_regular(&workspace.work_dir.join(INCLUDED), INCLUDED_MOST).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let patterns = text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    patterns.map(str::to_owned).collect()
+}
+
 /// The newest form of approvals that this squad reads.
 const VERSION: u32 = 1;
 
@@ -163,6 +176,11 @@ fn read(
             found.entry(name).or_default().extend(entries);
         }
     }
+    let patterns: Vec<Value> = included(workspace).into_iter().map(Value::String).collect();
+    if !patterns.is_empty() {
+        let origin = Origin::Project(INCLUDED.to_owned(), 1);
+        found.insert(INCLUDED.to_owned(), vec![(INCLUDED.to_owned(), Value::Array(patterns), origin)]);
+    }
     // Where nothing was approved, nothing is looked for.
     if found.is_empty() && !has_project_id(workspace) {
         return Ok(Vec::new());
@@ -176,7 +194,10 @@ fn read(
         let mut named = BTreeSet::new();
         for (name, value, _) in &entries {
             hashes.push(blake3::hash(format!("{name} = {value}").as_bytes()));
-            texts(value, &mut |text| named.extend(named_in(text, (&root, &top))));
+            // The files that its patterns match are not the repository's.
+            if name != INCLUDED {
+                texts(value, &mut |text| named.extend(named_in(text, (&root, &top))));
+            }
         }
         let (files, folders): (Vec<String>, Vec<String>) =
             named.into_iter().partition(|path| root.join(path).is_file());
