@@ -304,6 +304,18 @@ impl Startable {
         Some((EngineHosts { endpoint, others }, sandbox.as_ref()?))
     }
 
+    /// The folders that its own sandbox, which bounds its programs where squad's does not, lets them write wherever they
+    /// work.
+    pub(crate) fn writable_folders(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Command(options) if options.sandbox.is_none() => match options.profile.protocol {
+                Some(SessionProtocol::Codex) => codex::writable_folders(&options.variables),
+                Some(SessionProtocol::Claude) | None => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
     /// The same with a sandbox in which it reaches what it needs.
     async fn with_hosts(&self) -> Self {
         let Some((hosts, sandbox)) = self.hosts() else { return self.clone() };

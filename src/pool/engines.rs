@@ -1,6 +1,7 @@
 //! The engines of a run or a watch. Each is started once, when it is first needed.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
@@ -74,6 +75,11 @@ impl Engines {
 
     pub(super) fn sandbox(&self) -> Option<&Sandbox> {
         self.sandbox.as_ref()
+    }
+
+    /// The folders that an engine's own sandbox lets its programs write wherever they work, by its name.
+    pub(super) fn writable_folders(&self) -> impl Iterator<Item = (&str, Vec<PathBuf>)> {
+        self.startable.iter().map(|(name, startable)| (name.as_str(), startable.writable_folders()))
     }
 
     /// The engine of a name, or the main one. Starts it if necessary, and reports the start and any fallback.

@@ -13,6 +13,7 @@
 //! review: nobody judges work in a session that may have made it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -277,6 +278,11 @@ impl SessionPool {
     /// What bounds the engines' programs.
     pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
         self.engines.sandbox()
+    }
+
+    /// The folders that an engine's own sandbox lets its programs write wherever they work, by its name.
+    pub(crate) fn writable_folders(&self) -> impl Iterator<Item = (&str, Vec<PathBuf>)> {
+        self.engines.writable_folders()
     }
 
     /// What the main engine offers.

@@ -1247,3 +1247,27 @@ fn clones_of_a_moved_repository_are_found_and_a_copy_has_its_own() {
     assert!(tidied.out.contains("2 clones of ended runs removed"), "{tidied}");
     assert_eq!(listed(&moved), Vec::<String>::new());
 }
+
+/// Whether squad's sandbox bounds an engine × whether its own lets it write where clones are.
+#[cfg(unix)]
+#[test]
+fn engines_that_may_write_all_clones_are_named_before_agents_start() {
+    for (engine, level, is_named) in
+        [("codex", "rules", true), ("claude", "rules", false), ("codex", "files", false), ("rehearsal", "rules", false)]
+    {
+        let mut repo = repo();
+        let program = repo.write_script("../other", "#!/bin/sh\nexit 1\n");
+        repo.write(USER, &format!("[engines.codex]\nprogram = {program:?}\n[engines.claude]\nprogram = {program:?}\n[agents.bob]\nengine = \"{engine}\"\n"));
+        repo.variables.insert("TMPDIR".into(), repo.home().display().to_string());
+        repo.variables.insert("SQUAD_SANDBOX_LEVEL".into(), level.into());
+        let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n";
+        let output = repo.rehearse(script, &["--permissions", "allow", "--isolation", "clone", "--json", "@ada looks"]);
+        assert_eq!(output.code, 0, "{output}");
+        let events = TestRepo::events(&output);
+        let place = |of: &dyn Fn(&serde_json::Value) -> bool| events.iter().position(|event| of(event));
+        let named = place(&|event| event["reason"].as_str().is_some_and(|reason| reason.contains("XDG_STATE_HOME")));
+        let is_weaker = output.out.contains("sandbox.weaker");
+        assert_eq!(named.is_some(), is_named || is_weaker && engine == "codex", "{engine} {level}: {output}");
+        assert!(named.is_none_or(|named| Some(named) < place(&|event| event["type"] == "session.created")), "{output}");
+    }
+}

@@ -29,6 +29,8 @@ mod session;
 mod unruly_tests;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +43,13 @@ use self::process::Process;
 use super::command::{self, Command, Shared};
 use super::{Adapter, EngineError, Opening};
 use crate::model::{AvailableModels, IntoMap};
+use crate::program::Variables;
+
+/// What its own sandbox lets its programs write besides the folder in which they work.
+pub(super) fn writable_folders(variables: &Variables) -> Vec<PathBuf> {
+    let temporary = variables.get(OsStr::new("TMPDIR")).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    [PathBuf::from("/tmp")].into_iter().chain(temporary).collect()
+}
 
 /// How long Codex may take: to start, to answer, to open a thread, to stop a turn, and to end.
 #[derive(Clone, Copy, Debug)]

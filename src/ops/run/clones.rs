@@ -475,6 +475,22 @@ impl Clones {
         }))
     }
 
+    /// Says which engines may write where the clones are, by the folders that their own sandboxes let their programs write.
+    pub(super) fn name_writers<'e>(&self, engines: impl Iterator<Item = (&'e str, Vec<PathBuf>)>) {
+        for (engine, folders) in engines {
+            let Some(folder) = folders.iter().map(|folder| real(folder)).find(|folder| self.folder.starts_with(folder))
+            else {
+                continue;
+            };
+            let reason = format!(
+                "the sandbox of {engine} lets its programs write all of {}, where the clones are, so its agents can change \
+                 those of others; set XDG_STATE_HOME to a folder elsewhere",
+                folder.display()
+            );
+            self.basis.reports.tell(None, EventKind::SessionError { session: String::new(), reason });
+        }
+    }
+
     /// Whether some agents of the team work in the project.
     pub(super) fn is_mixed(&self) -> bool {
         self.basis.project.team.startable().any(|member| !self.basis.cloned.contains(&member.slug))

@@ -311,6 +311,9 @@ async fn with_engine(
             return (without_engine(NotStarted { engine, failure }, run, reports, &tree).await, Some(pool));
         }
     };
+    if let Some(clones) = &clones {
+        clones.name_writers(pool.writable_folders());
+    }
     let may_commit = requests.may_commit && clones.as_ref().is_none_or(|clones| clones.is_mixed());
     let requests = RequestHandler { user_messages, may_commit, ..requests }.with_hooks(hooks);
     let owner = match &order.conversation {
