@@ -1,7 +1,7 @@
 //! The ways out of `fixtures/sandbox/attempts.txt`, each tried, and what they were after looked at on disk.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::attempts::{attempts, differences, git_state, state};
 use crate::sandbox::{World, results};
@@ -34,32 +34,39 @@ fn what_works_outside_works_inside() {
     assert!(worked > 120, "this machine lacks most programs: {worked}");
 }
 
+/// What attempts are after: a folder and a key outside of the project, whose paths programs find in `OUT` and `KEY`. All of the
+/// project is committed.
+fn tempt(world: &mut World) -> (PathBuf, PathBuf) {
+    let (out, key) = (world.home("out"), world.home(".ssh/id"));
+    for (path, text) in [("kept", "kept\n"), ("run.sh", "#!/bin/sh\necho x >> $OUT/kept\n"), ("empty/x", "")] {
+        world.write(&out.join(path), text);
+    }
+    fs::remove_file(out.join("empty/x")).expect("a file");
+    world.write(&key, "echo the-key-itself\n");
+    for folder in [".netrc", ".aws/credentials", ".claude/x", ".codex/x", ".copilot/x"] {
+        world.write(&world.home(folder), "the-key-itself\n");
+    }
+    world.write(&world.repo.root().join("README.md"), "Read this.\n");
+    for command in ["add -A", "commit -qm all"] {
+        world.repo.git(&command.split(' ').collect::<Vec<_>>());
+    }
+    let other = out.join("other");
+    for command in ["init -q", "-c user.name=a -c user.email=a@b commit -q --allow-empty -m one"] {
+        fs::create_dir_all(&other).expect("a folder");
+        world.repo.git_in(&other, &command.split(' ').collect::<Vec<_>>());
+    }
+    for (name, value) in [("OUT", &out), ("KEY", &key)] {
+        world.repo.variables.insert(name.into(), value.display().to_string());
+    }
+    (out, key)
+}
+
 #[test]
 fn no_attempt_gets_out() {
     assert!(attempts("full").len() >= 120, "{}", attempts("full").len());
     for level in ["full", "files"] {
         let Some(mut world) = World::at(level) else { continue };
-        let (out, key) = (world.home("out"), world.home(".ssh/id"));
-        for (path, text) in [("kept", "kept\n"), ("run.sh", "#!/bin/sh\necho x >> $OUT/kept\n"), ("empty/x", "")] {
-            world.write(&out.join(path), text);
-        }
-        fs::remove_file(out.join("empty/x")).expect("a file");
-        world.write(&key, "echo the-key-itself\n");
-        for folder in [".netrc", ".aws/credentials", ".claude/x", ".codex/x", ".copilot/x"] {
-            world.write(&world.home(folder), "the-key-itself\n");
-        }
-        world.write(&world.repo.root().join("README.md"), "Read this.\n");
-        for command in ["add -A", "commit -qm all"] {
-            world.repo.git(&command.split(' ').collect::<Vec<_>>());
-        }
-        let other = out.join("other");
-        for command in ["init -q", "-c user.name=a -c user.email=a@b commit -q --allow-empty -m one"] {
-            fs::create_dir_all(&other).expect("a folder");
-            world.repo.git_in(&other, &command.split(' ').collect::<Vec<_>>());
-        }
-        for (name, value) in [("OUT", &out), ("KEY", &key)] {
-            world.repo.variables.insert(name.into(), value.display().to_string());
-        }
+        let (out, key) = tempt(&mut world);
         let git = world.repo.root().join(".git");
         let is_full = level == "full";
         let attempts = attempts(level);
@@ -75,6 +82,58 @@ fn no_attempt_gets_out() {
                 assert!(said.lines().count() == some.len(), "each was tried: {tried}");
             }
         }
+        assert_eq!(fs::read_to_string(&key).expect("a key"), "echo the-key-itself\n", "{level}");
+        assert!(!world.home(".gitconfig").exists(), "{level}");
+    }
+}
+
+/// The same from a clone: the user's work tree, with what git ignores there and what lies over the clone, and all of the
+/// repository but squad's refs and objects stay as they are.
+#[test]
+fn no_attempt_gets_out_of_a_clone() {
+    for level in ["full", "files"] {
+        let Some(mut world) = World::at(level) else { continue };
+        let root = world.repo.root();
+        world.write(&root.join(".gitignore"), "deps/\n.env\n");
+        let (out, key) = tempt(&mut world);
+        world.write(&root.join("deps/lib.txt"), "library\n");
+        world.write(&root.join("deps/.env"), "the-key-itself\n");
+        world.write(&root.join("README.md"), "Read that.\n");
+        world.repo.variables.insert("USERS".into(), root.display().to_string());
+        world.repo.write("../home/config/squad/config.toml", "[isolation]\nmode = \"clone\"\nbring = [\"deps\"]\n");
+        let is_full = level == "full";
+        // Of those that try the project's own `.git`, a clone's is its agent's.
+        let of_clones = [
+            "echo x >> $USERS/README.md; echo x > $USERS/new.txt; rm -rf $USERS/deps",
+            "git -C $USERS update-ref refs/heads/stolen HEAD; git -C $USERS config core.hooksPath /tmp; git -C $USERS gc -q",
+            "git -C $USERS checkout -q -f .; git -C $USERS stash -q; GIT_DIR=$USERS/.git git branch -m main gone",
+            "git push -q $USERS HEAD:refs/heads/pushed; git push -q -f $USERS HEAD:main",
+            "for f in $(find $(cat .git/objects/info/alternates) -type f); do chmod u+w $f; echo x >> $f; done",
+            "rm -rf deps/*; echo x > deps/lib.txt; umount deps; cat deps/.env; mount --bind $USERS deps; ln -s $USERS deps/users; echo x > deps/users/x",
+            "cat $USERS/deps/.env; cat $USERS/deps/../deps/.env; cp -r $USERS/deps own; cat own/.env",
+            "cat ../../layers/*/upper/*; echo x > ../../layers/x; cat ../../../../../../*/*; ls ../../..",
+        ];
+        let attempts: Vec<&str> = of_clones.into_iter().chain(attempts(level)).collect();
+        for some in attempts.chunks(12) {
+            let users = |path: &PathBuf| {
+                let inner = path.strip_prefix(&root).unwrap_or(path);
+                let squads = [".git/squad", ".git/refs/squad", ".git/logs/refs/squad", ".git/objects", ".git/packed-refs"];
+                !squads.iter().any(|folder| inner.starts_with(folder) || Path::new(folder).starts_with(inner))
+            };
+            let states = || [state(&out, is_full), state(&root, is_full).into_iter().filter(|(path, _)| users(path)).collect()];
+            let refs = || world.repo.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/stash", "refs/tags"]);
+            let (before, heads) = (states(), refs());
+            let output = world.run(some);
+            let said = results(&output);
+            let tried = format!("{level}: {some:#?}\n{said}");
+            for (before, now) in before.iter().zip(&states()) {
+                assert_eq!(differences(before, now), <[PathBuf; 0]>::default(), "{tried}");
+            }
+            assert_eq!(refs(), heads, "{tried}");
+            assert!(!said.contains("the-key-itself"), "{tried}");
+            assert!(said.lines().count() == some.len() || !is_full, "each was tried: {tried}");
+        }
+        world.repo.git(&["fsck", "--full"]);
         assert_eq!(fs::read_to_string(&key).expect("a key"), "echo the-key-itself\n", "{level}");
         assert!(!world.home(".gitconfig").exists(), "{level}");
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Output, TestRepo};
+use crate::support::{Dice, Output, TestRepo};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 const USER: &str = "../home/config/squad/config.toml";
@@ -45,6 +45,73 @@ fn repo(agents: usize, breakers: &[usize]) -> (TestRepo, String) {
     assert_eq!(output.code, 0, "{output}");
     let run = TestRepo::events(&output).last().expect("an end")["run"].as_str().expect("an id").to_owned();
     (repo, run)
+}
+
+/// Fifty agents that change lines of the same files, add some and delete some: what git makes of the same branches, merged in
+/// the same order, and those that git finds in conflict are left.
+#[test]
+fn fifty_branches_are_merged_as_git_merges_them_in_order() {
+    const FILES: usize = 12;
+    for seed in 1..=2 {
+        let mut dice = Dice(seed);
+        let mut repo = TestRepo::empty();
+        let state = repo.home().join("state");
+        repo.variables.insert("XDG_STATE_HOME".into(), state.display().to_string());
+        let names: Vec<String> = (0..50).map(|number| format!("dev{number:02}x")).collect();
+        let rows: String = names.iter().map(|name| format!("| {name} | Developer | Active |\n")).collect();
+        repo.write(".squad/team.md", &format!("# Big\n\n| Name | Role | Status |\n|---|---|---|\n{rows}"));
+        let file = |number: usize| format!("d{}/f{number}.txt", number % 3);
+        let lines = |number: usize| (0..30).map(|line| format!("file {number}, line {line}\n")).collect::<Vec<_>>();
+        (0..FILES).for_each(|number| repo.write(&file(number), &lines(number).concat()));
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "-qm", "files"]);
+        let mut script = String::new();
+        for name in &names {
+            let mut steps = String::new();
+            for _ in 0..=dice.below(2) {
+                let number = dice.below(FILES);
+                let step = match dice.below(8) {
+                    0 => format!("{{ write = \"new/{name}.txt\", text = \"of {name}\\n\" }}, "),
+                    1 if dice.below(4) == 0 => format!("{{ run = \"rm -f {}\" }}, ", file(number)),
+                    _ => {
+                        let mut text = lines(number);
+                        text[dice.below(30)] = format!("{name} {}\n", dice.below(100));
+                        format!("{{ write = \"{}\", text = {:?} }}, ", file(number), text.concat())
+                    }
+                };
+                steps += &step;
+            }
+            script += &format!("[[turn]]\nagent = \"{name}\"\nsteps = [{steps}{{ say = \"Done.\" }}]\n");
+            // Conflicts stay as they are.
+            script += &format!("[[turn]]\nagent = \"{name}\"\nsteps = [{{ say = \"No.\" }}]\n").repeat(4);
+        }
+        let flags = ["--permissions", "allow", "--isolation", "clone", "--json", "--agent", &names.join(","), "Write it"];
+        let output = repo.rehearse(&script, &flags);
+        let run = TestRepo::events(&output).last().expect("an end")["run"].as_str().expect("an id").to_owned();
+
+        let model = repo.root().with_file_name("model");
+        repo.git(&["clone", "-q", "--shared", ".", model.to_str().expect("UTF-8")]);
+        let mut conflicting = Vec::new();
+        for name in &names {
+            let work = format!("refs/squad/runs/{run}/{name}");
+            repo.git_in(&model, &["fetch", "-q", "origin", &work]);
+            let mut merge = repo.command("git", &model);
+            merge.args(["-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "--no-edit", "FETCH_HEAD"]);
+            if !merge.output().expect("git runs").status.success() {
+                repo.git_in(&model, &["merge", "--abort"]);
+                conflicting.push(name.clone());
+            }
+        }
+        assert!((1..30).contains(&conflicting.len()), "{conflicting:?}");
+        let merged = squad(&repo, &["merge", &run, "--yes", "--json"]);
+        let left = json(&merged)["left"].as_array().expect("a list").clone();
+        let left: Vec<&str> = left.iter().map(|left| left["agent"].as_str().expect("a name")).collect();
+        assert_eq!((left, merged.code), (conflicting.iter().map(String::as_str).collect(), 1), "{seed}: {merged}");
+        let tree = |place: &std::path::Path| repo.git_in(place, &["rev-parse", "HEAD^{tree}"]);
+        assert_eq!(tree(&repo.root()), tree(&model), "{seed}: {merged}");
+        assert_eq!(repo.git(&["status", "--porcelain"]), "", "{seed}");
+        repo.assert_sound();
+    }
 }
 
 fn command(repo: &TestRepo, arguments: &[&str]) -> Command {
