@@ -69,7 +69,9 @@ fn restrict(rules: &Rules) -> Result<RulesetStatus, landlock::RulesetError> {
 fn readable(rules: &Rules) -> Vec<PathBuf> {
     // At level `full` mounts hide it.
     let hidden = if rules.level == SandboxLevel::Full { &[][..] } else { &rules.hidden[..] };
-    let mut readable = rules.readable.clone();
+    // What is hidden in another tree stays so.
+    let is_exception = |path: &&PathBuf| hidden.iter().any(|hidden| path.starts_with(hidden));
+    let mut readable: Vec<PathBuf> = rules.readable.iter().filter(is_exception).cloned().collect();
     around(Path::new("/"), hidden, &mut readable);
     readable
 }

@@ -87,6 +87,18 @@ fn no_attempt_gets_out() {
     }
 }
 
+/// Ways from a clone to what is the user's. In files, as squad reads what it can of command lines.
+const OF_CLONES: [&str; 8] = [
+    "echo x >> $USERS/README.md; echo x > $USERS/new.txt; rm -rf $USERS/deps; mv $USERS/README.md $USERS/moved",
+    "git -C $USERS update-ref refs/heads/stolen HEAD; git -C $USERS config core.hooksPath /tmp; git -C $USERS gc -q",
+    "git -C $USERS checkout -q -f .; git -C $USERS stash -q; GIT_DIR=$USERS/.git git branch -m main gone",
+    "git push -q $USERS HEAD:refs/heads/pushed; git push -q -f $USERS HEAD:main",
+    "for f in $(find $(cat .git/objects/info/alternates) -type f); do chmod u+w $f; echo x >> $f; done",
+    "umount deps; cat deps/.env; mount --bind $USERS deps; ln -s $USERS deps/users; echo x > deps/users/x; rm -rf deps/*; echo x > deps/lib.txt",
+    "cat $USERS/deps/.env; cat $USERS/deps/../deps/.env; cp -r $USERS/deps own; cat own/.env; ln $USERS/deps/.env other; cat other",
+    "cat ../../layers/*/upper/*; echo x > ../../layers/x; echo x > ../../ready; cat ../../../../../../*/*",
+];
+
 /// The same from a clone: the user's work tree, with what git ignores there and what lies over the clone, and all of the
 /// repository but squad's refs and objects stay as they are.
 #[test]
@@ -95,6 +107,9 @@ fn no_attempt_gets_out_of_a_clone() {
         let Some(mut world) = World::at(level) else { continue };
         let root = world.repo.root();
         world.write(&root.join(".gitignore"), "deps/\n.env\n");
+        for (number, attack) in OF_CLONES.iter().enumerate() {
+            world.write(&root.join(format!("attack{number}.sh")), attack);
+        }
         let (out, key) = tempt(&mut world);
         world.write(&root.join("deps/lib.txt"), "library\n");
         world.write(&root.join("deps/.env"), "the-key-itself\n");
@@ -102,26 +117,26 @@ fn no_attempt_gets_out_of_a_clone() {
         world.repo.variables.insert("USERS".into(), root.display().to_string());
         world.repo.write("../home/config/squad/config.toml", "[isolation]\nmode = \"clone\"\nbring = [\"deps\"]\n");
         let is_full = level == "full";
-        // Of those that try the project's own `.git`, a clone's is its agent's.
-        let of_clones = [
-            "echo x >> $USERS/README.md; echo x > $USERS/new.txt; rm -rf $USERS/deps",
-            "git -C $USERS update-ref refs/heads/stolen HEAD; git -C $USERS config core.hooksPath /tmp; git -C $USERS gc -q",
-            "git -C $USERS checkout -q -f .; git -C $USERS stash -q; GIT_DIR=$USERS/.git git branch -m main gone",
-            "git push -q $USERS HEAD:refs/heads/pushed; git push -q -f $USERS HEAD:main",
-            "for f in $(find $(cat .git/objects/info/alternates) -type f); do chmod u+w $f; echo x >> $f; done",
-            "rm -rf deps/*; echo x > deps/lib.txt; umount deps; cat deps/.env; mount --bind $USERS deps; ln -s $USERS deps/users; echo x > deps/users/x",
-            "cat $USERS/deps/.env; cat $USERS/deps/../deps/.env; cp -r $USERS/deps own; cat own/.env",
-            "cat ../../layers/*/upper/*; echo x > ../../layers/x; cat ../../../../../../*/*; ls ../../..",
-        ];
-        let attempts: Vec<&str> = of_clones.into_iter().chain(attempts(level)).collect();
+        let of_clones: Vec<String> = (0..OF_CLONES.len()).map(|number| format!("sh attack{number}.sh")).collect();
+        let attempts: Vec<&str> = of_clones.iter().map(String::as_str).chain(attempts(level)).collect();
         for some in attempts.chunks(12) {
             let users = |path: &PathBuf| {
                 let inner = path.strip_prefix(&root).unwrap_or(path);
-                let squads = [".git/squad", ".git/refs/squad", ".git/logs/refs/squad", ".git/objects", ".git/packed-refs"];
+                let squads =
+                    [".git/squad", ".git/refs/squad", ".git/logs/refs/squad", ".git/objects", ".git/packed-refs"];
                 !squads.iter().any(|folder| inner.starts_with(folder) || Path::new(folder).starts_with(inner))
             };
-            let states = || [state(&out, is_full), state(&root, is_full).into_iter().filter(|(path, _)| users(path)).collect()];
-            let refs = || world.repo.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/stash", "refs/tags"]);
+            let states =
+                || [state(&out, is_full), state(&root, is_full).into_iter().filter(|(path, _)| users(path)).collect()];
+            let refs = || {
+                world.repo.git(&[
+                    "for-each-ref",
+                    "--format=%(refname) %(objectname)",
+                    "refs/heads",
+                    "refs/stash",
+                    "refs/tags",
+                ])
+            };
             let (before, heads) = (states(), refs());
             let output = world.run(some);
             let said = results(&output);

@@ -85,7 +85,8 @@ fn fifty_branches_are_merged_as_git_merges_them_in_order() {
             // Conflicts stay as they are.
             script += &format!("[[turn]]\nagent = \"{name}\"\nsteps = [{{ say = \"No.\" }}]\n").repeat(4);
         }
-        let flags = ["--permissions", "allow", "--isolation", "clone", "--json", "--agent", &names.join(","), "Write it"];
+        let flags =
+            ["--permissions", "allow", "--isolation", "clone", "--json", "--agent", &names.join(","), "Write it"];
         let output = repo.rehearse(&script, &flags);
         let run = TestRepo::events(&output).last().expect("an end")["run"].as_str().expect("an id").to_owned();
 
