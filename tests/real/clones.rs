@@ -1,6 +1,8 @@
 //! Agents in clones of their own, with the real CLI: an engine for each, in a sandbox of its own.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::{path::Path, process::Command};
 
 use serde_json::json;
 
@@ -59,4 +61,44 @@ fn three_agents_work_in_three_clones_at_once_and_the_next_step_has_all_of_it() {
     let text = |name: &str| fs::read_to_string(world.repo.root().join(name)).expect("a file");
     assert_eq!([text("ada.txt"), text("bob.txt"), text("cy.txt")], ["ada\n", "bob\n", "cy\n"]);
     world.assert_left_in_order(&ended);
+}
+
+/// Packages of a real `node_modules` lie over two clones at once: one agent breaks them, the other loads them all the same,
+/// and the user's are untouched.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_real_node_modules_lies_over_each_clone() {
+    let load = shell("node -e \"console.log(require('zod').z.string().parse('zod'), 'loads')\" || echo broken");
+    let spoil =
+        shell("echo broken > node_modules/zod/index.cjs; rm -r node_modules/ws; ls node_modules; git status --short");
+    let world = World::on_disk(|_| {
+        [
+            plays("ada", &[&spoil, &load, "say:Done."]),
+            plays("bob", &[&shell("sleep 3; ls node_modules"), &load, "say:Done."]),
+            Script::new(COORDINATOR, ["say:All is done."]),
+        ]
+    });
+    let folder = world.repo.root().join("node_modules");
+    fs::create_dir(&folder).expect("a folder");
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
+    for package in ["zod", "ws"] {
+        let done = Command::new("cp").arg("-r").args([ours.join(package), folder.join(package)]).status();
+        assert!(done.expect("it runs").success());
+    }
+    world.repo.write(".gitignore", "node_modules\n");
+    world.repo.git(&["add", ".gitignore"]);
+    world.repo.git(&["commit", "-qm", "ignore"]);
+    world.repo.write("../home/config/squad/config.toml", "[isolation]\nbring = [\"node_modules\"]\n");
+    let index = fs::read(folder.join("zod/index.cjs")).expect("a file");
+    let ended = world.run(&[&RUN[..], &["@ada and @bob look at it"]].concat());
+    let completed = json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" });
+    ended.assert_status(0, "completed", &completed);
+    let of = |agent: &str| -> String {
+        let all = ended.of("tool.completed");
+        all.iter().filter(|event| event["agent"] == agent).map(|event| event["result"].to_string()).collect()
+    };
+    assert!(of("ada").contains("zod\\n") && !of("ada").contains("ws") && !of("ada").contains("loads"), "{ended}");
+    assert!(of("bob").contains("ws\\nzod") && of("bob").contains("zod loads"), "{ended}");
+    assert_eq!(fs::read(folder.join("zod/index.cjs")).expect("a file"), index);
+    assert!(folder.join("ws/package.json").exists());
 }
