@@ -41,6 +41,7 @@ const COMMAND: &str = "within";
 /// In the place of a program: try the bounds and say what holds.
 const PROBE: &str = "probe";
 /// In the place of a program: mount layers, which are in the place of rules.
+#[cfg(target_os = "linux")]
 const LAY: &str = "lay";
 /// Begins what is said if the bounds cannot be set.
 const NOT_SET_UP: &str = "the sandbox cannot be set up: ";

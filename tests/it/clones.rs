@@ -1264,7 +1264,7 @@ fn engines_that_may_write_all_clones_are_named_before_agents_start() {
         let output = repo.rehearse(script, &["--permissions", "allow", "--isolation", "clone", "--json", "@ada looks"]);
         assert_eq!(output.code, 0, "{output}");
         let events = TestRepo::events(&output);
-        let place = |of: &dyn Fn(&serde_json::Value) -> bool| events.iter().position(|event| of(event));
+        let place = |of: &dyn Fn(&serde_json::Value) -> bool| events.iter().position(of);
         let named = place(&|event| event["reason"].as_str().is_some_and(|reason| reason.contains("XDG_STATE_HOME")));
         let is_weaker = output.out.contains("sandbox.weaker");
         assert_eq!(named.is_some(), is_named || is_weaker && engine == "codex", "{engine} {level}: {output}");
