@@ -190,6 +190,18 @@ fn breakers_are_found_by_halving_and_the_rest_is_merged() {
     repo.assert_sound();
 }
 
+/// The ports of the check's clone are its own as long as its commands run, after its set-up too.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_check_has_its_ports_to_itself() {
+    let (repo, run) = repo(1, &[]);
+    let is_taken = "test -n \"$SQUAD_PORT\" && ! flock -n ../home/state/squad/ports/$SQUAD_PORT true";
+    let is_taken = is_taken.replace("../home", &repo.home().display().to_string());
+    repo.write(USER, &check(&format!("[\"sh\", \"-c\", {is_taken:?}]")));
+    let merged = squad(&repo, &["merge", &run, "--yes"]);
+    assert_eq!(merged.code, 0, "{merged}");
+}
+
 /// Checks that can say nothing of anybody's work: nothing is merged, and nothing is lost.
 #[test]
 fn a_check_that_is_red_by_itself_merges_nothing() {
