@@ -15,6 +15,8 @@ mod layers;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
 mod network;
 #[cfg(target_os = "linux")]
 mod proxy;
@@ -24,6 +26,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -260,7 +263,15 @@ pub(crate) struct NetworkRules {
     key: String,
     /// Ports of this machine that are the same inside.
     ports: Vec<u16>,
+    /// Addresses inside that stand for hosts, and ports of these.
+    named: Vec<(Ipv4Addr, u16)>,
+    /// The folder with the files that have programs find hosts by these addresses.
+    resolving: PathBuf,
 }
+
+/// By which programs find hosts: files of the system, and the names of squad's own.
+#[cfg(target_os = "linux")]
+const RESOLVING: [(&str, &str); 2] = [("/etc/resolv.conf", "resolv.conf"), ("/etc/hosts", "hosts")];
 
 /// A file or folder that a program needs where agents may write. It is made inside, because an agent may have put a link
 /// there, which leads nowhere from inside.
@@ -300,15 +311,24 @@ impl Preparation {
 
 impl NetworkRules {
     #[cfg(target_os = "linux")]
-    fn of(Network { proxy, traffic, .. }: &Network) -> Self {
+    fn of(Network { proxy, traffic, .. }: &Network, resolving: PathBuf) -> Self {
         let mut ports: Vec<u16> = traffic.hosts().iter().filter_map(|host| Some(host.passed_in()?.port())).collect();
         ports.sort_unstable();
         ports.dedup();
-        Self { socket: proxy.name().to_owned(), key: traffic.key().to_owned(), ports }
+        let named = names::Names::listened(traffic.hosts());
+        Self { socket: proxy.name().to_owned(), key: traffic.key().to_owned(), ports, named, resolving }
+    }
+
+    /// Files of the system, where they are, and what is in the place of each. Programs that find none of their own ask this
+    /// machine.
+    #[cfg(target_os = "linux")]
+    fn resolving(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+        let there = |path: &str| fs::canonicalize(path).ok();
+        RESOLVING.into_iter().filter_map(move |(path, name)| Some((there(path)?, self.resolving.join(name))))
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn of(network: &Network) -> Self {
+    fn of(network: &Network, _resolving: PathBuf) -> Self {
         match *network.proxy {}
     }
 }
@@ -342,6 +362,14 @@ impl Sandbox {
         hosts: Vec<HostPattern>,
         is_required: bool,
     ) -> Result<Self, String> {
+        let known = fs::read_to_string("/etc/hosts").unwrap_or_default();
+        for ((_, name), text) in RESOLVING.into_iter().zip([names::SETTINGS, &names::hosts_inside(&known)]) {
+            let path = self.resolving().join(name);
+            // A program in the sandbox of another run may read it now.
+            if fs::read_to_string(&path).ok().as_deref() != Some(text) {
+                fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+        }
         let (proxy, traffic) = (Arc::new(Proxy::start(upstream)?), Arc::new(Traffic::new(hosts, false)));
         proxy.register(&traffic);
         Ok(Self { network: Some(Network { proxy, traffic, is_required }), ..self })
@@ -355,6 +383,11 @@ impl Sandbox {
         _is_required: bool,
     ) -> Result<Self, String> {
         Err("it exists on Linux only".to_owned())
+    }
+
+    /// The folder of squad's own files that stand in the place of others.
+    fn resolving(&self) -> PathBuf {
+        self.rules.empty.parent().unwrap_or(&self.rules.empty).to_owned()
     }
 
     /// The same for an engine: its programs reach these hosts too, or whatever the user can reach if squad does not reach
@@ -415,8 +448,10 @@ impl Sandbox {
     async fn reaches(&self, place: &HostPort) -> Result<(), String> {
         /// A run's start waits for it.
         const WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+        const WITHIN_THIS_MACHINE: std::time::Duration = std::time::Duration::from_millis(300);
+        let within = if place.is_loopback() { WITHIN_THIS_MACHINE } else { WITHIN };
         match &self.network {
-            Some(network) => network.proxy.reaches(place, WITHIN).await,
+            Some(network) => network.proxy.reaches(place, within).await,
             None => Ok(()),
         }
     }
@@ -528,8 +563,8 @@ impl Sandbox {
     /// Starts a program inside.
     pub(crate) fn command(&self, program: &Program) -> Command {
         let mut command = self.squad.command();
-        let (network, layers) = (self.network.as_ref().map(NetworkRules::of), self.links_to_layers());
-        let rules = Rules { network, layers, ..self.rules.clone() };
+        let network = self.network.as_ref().map(|network| NetworkRules::of(network, self.resolving()));
+        let rules = Rules { network, layers: self.links_to_layers(), ..self.rules.clone() };
         // Text and paths have a form in JSON unless they are not Unicode; then the program is not started.
         let rules = to_json(&rules).unwrap_or_default();
         command.arg(COMMAND).arg(rules).arg(program.path());

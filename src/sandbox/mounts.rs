@@ -16,7 +16,7 @@ use rustix::mount::{
 use rustix::process::{getgid, getuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use super::{Lack, Rules};
+use super::{Lack, NetworkRules, Rules};
 use crate::model::Sort;
 
 /// A file system of its own inside, because others' programs share what is here outside.
@@ -131,6 +131,12 @@ fn arrange(rules: &Rules, hidden: &[OwnedFd], sockets: &[PathBuf]) -> Result<(),
     let kept = rules.writable.iter().chain(&rules.readable).chain([&rules.temporary]);
     for path in kept.filter(|path| is_covered(path) && path.exists()) {
         changes.push((path, Change::Keep(copy(path)?)));
+    }
+    // Of both names, the file may lie in a folder that is hidden.
+    let resolving = rules.network.as_ref().map(NetworkRules::resolving);
+    let resolving: Vec<(PathBuf, PathBuf)> = resolving.into_iter().flatten().collect();
+    for (path, by) in &resolving {
+        changes.push((path, Change::Keep(copy(by)?)));
     }
     // For each of them, and where one is renamed at that moment.
     let spare = if hidden.is_empty() { 0 } else { TRIES };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
 use std::time::Duration;
@@ -12,11 +12,13 @@ use std::time::Duration;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::NetworkRules;
+use super::names::{PORTS, RESOLVER};
 
 /// What squad answers when it has taken the listeners.
 pub(super) const HANDED_OVER: &[u8] = b"taken";
-/// One for the proxy, and two for each port that is passed in.
-pub(super) const MOST_LISTENERS: usize = 64;
+/// One for the proxy, one for names, one for each port by which hosts are reached, and two for each that is passed in. The
+/// kernel passes 253 at a time.
+pub(super) const MOST_LISTENERS: usize = 250;
 /// Where programs find the proxy, unless that port is passed in.
 const PORT: u16 = 3128;
 /// For squad to take the listeners.
@@ -39,18 +41,26 @@ pub(super) fn hand_over(rules: &NetworkRules, mut squad: UnixStream) -> Result<u
     let port = if rules.ports.contains(&PORT) { 0 } else { PORT };
     let proxy = listen(v4, port).map_err(failed)?;
     let port = proxy.local_addr().map_err(failed)?.port();
-    let mut listeners = vec![proxy];
+    let mut listeners: Vec<OwnedFd> = vec![proxy.into(), UdpSocket::bind(RESOLVER).map_err(failed)?.into()];
+    for port in PORTS {
+        listeners.push(listen(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port).map_err(failed)?.into());
+    }
+    for (address, port) in &rules.named {
+        listeners.push(listen(IpAddr::V4(*address), *port).map_err(failed)?.into());
+    }
     for port in &rules.ports {
-        listeners.push(listen(v4, *port).map_err(failed)?);
+        if !PORTS.contains(port) {
+            listeners.push(listen(v4, *port).map_err(failed)?.into());
+        }
         // A system may have no IPv6.
-        listeners.extend(listen(v6, *port).ok());
+        listeners.extend(listen(v6, *port).map(OwnedFd::from).ok());
     }
     let failed = |error: io::Error| format!("squad's proxy does not take the ports: {error}");
     let passed: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_LISTENERS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !control.push(SendAncillaryMessage::ScmRights(&passed)) {
-        return Err("too many ports of this machine are listed".to_owned());
+        return Err("too many ports are listed".to_owned());
     }
     let sent = sendmsg(&squad, &[IoSlice::new(rules.key.as_bytes())], &mut control, SendFlags::NOSIGNAL);
     sent.map_err(|error| failed(error.into()))?;
@@ -102,8 +112,8 @@ pub(super) fn variables(port: u16) -> BTreeMap<&'static str, String> {
     all
 }
 
-/// Inside: what becomes of a connection to a port outside, and of requests for two tunnels, one to that port and one to a
-/// host that nobody lists. In one line, for squad.
+/// Inside: what becomes of a connection to a port outside, of requests for two tunnels, one to that port and one to a host
+/// that nobody lists, and of a connection to that host which asks nobody. In one line, for squad.
 pub(super) fn probe(outside: &str, proxy: u16) -> String {
     const WITHIN: Duration = Duration::from_secs(3);
     let direct = outside.parse().is_ok_and(|outside| TcpStream::connect_timeout(&outside, WITHIN).is_ok());
@@ -117,10 +127,19 @@ pub(super) fn probe(outside: &str, proxy: u16) -> String {
         Ok(String::from_utf8_lossy(&answer).trim_start_matches("HTTP/1.1 ").to_owned())
     };
     let told = |place| tunnel(place).unwrap_or_else(|error| error.to_string());
-    format!("{PROBED} {direct} {} {}\n", told(outside), told(UNLISTED))
+    // It is accepted, and closed without a word.
+    let closed = || -> io::Result<bool> {
+        let address = UNLISTED.to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
+        let mut stream = TcpStream::connect_timeout(&address, WITHIN)?;
+        stream.set_read_timeout(Some(WITHIN))?;
+        Ok(stream.read(&mut [0])? == 0)
+    };
+    let named = closed().map_or_else(|error| error.to_string(), |is_closed| is_closed.to_string());
+    format!("{PROBED} {direct} {} {} {named}\n", told(outside), told(UNLISTED))
 }
 
-/// What [`probe`] says if all is as it should be: no connection past the proxy, one through it, and none to who knows whom.
-pub(super) const PROBED_WELL: &str = "network: false 200 403";
+/// What [`probe`] says if all is as it should be: no connection past the proxy, one through it, and none to who knows whom,
+/// by the proxy or by name.
+pub(super) const PROBED_WELL: &str = "network: false 200 403 true";
 const PROBED: &str = "network:";
 const UNLISTED: &str = "unlisted.invalid:443";

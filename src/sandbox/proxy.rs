@@ -3,6 +3,8 @@
 //! ```text
 //! inside, a network of its own          outside, a thread of squad's
 //! PROGRAM ─→ 127.0.0.1:3128  ═══════════→ proxy: listed? ─→ host
+//!         ─→ 127.0.0.1:53    ═══════════→ an address for a name
+//!         ─→ 127.77.*.*:443  ═══════════→ of which name? listed? ─→ host
 //!         ─→ 127.0.0.1:PORT  ═══════════→ relay ─→ the same port of this machine
 //! ```
 //!
@@ -12,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener as StdUnixListener};
@@ -30,17 +32,18 @@ use hyper::{client, server};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg, sockopt};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketType, recvmsg, sockopt};
 use rustix::process::{PidfdFlags, getuid, pidfd_open};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, lookup_host};
+use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, lookup_host};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Upstream;
+use super::names::{LONGEST_MESSAGE, Names};
 use super::network::{HANDED_OVER, MOST_LISTENERS};
 use super::traffic::Traffic;
 use crate::model::HostPort;
@@ -181,7 +184,14 @@ async fn process(mut stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()>
     let traffic = shared.traffic.lock().get(&key).and_then(Weak::upgrade);
     let traffic = traffic.ok_or_else(|| io::Error::other("nobody knows its key"))?;
     let mut serving = JoinSet::new();
+    let names = Arc::new(Mutex::new(Names::of(traffic.hosts())));
     for (number, listener) in listeners.into_iter().enumerate() {
+        if sockopt::socket_type(&listener)? == SocketType::DGRAM {
+            let socket = StdUdpSocket::from(listener);
+            socket.set_nonblocking(true)?;
+            serving.spawn(name(UdpSocket::from_std(socket)?, Arc::clone(&names)));
+            continue;
+        }
         let listener = std::net::TcpListener::from(listener);
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
@@ -190,11 +200,9 @@ async fn process(mut stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()>
             serving.spawn(accept(listener, move |stream| proxied(stream, Arc::clone(&traffic), Arc::clone(&shared))));
             continue;
         }
-        let port = listener.local_addr()?.port();
-        let passed = traffic.hosts().iter().filter_map(|pattern| pattern.passed_in());
-        let place = passed.into_iter().find(|place| place.port() == port);
-        let place = place.ok_or_else(|| io::Error::other("a port that is not passed in"))?;
-        serving.spawn(accept(listener, move |stream| relayed(stream, place.clone(), Arc::clone(&traffic))));
+        let names = Arc::clone(&names);
+        let carry = move |stream| carried(stream, Arc::clone(&names), Arc::clone(&traffic), Arc::clone(&shared));
+        serving.spawn(accept(listener, carry));
     }
     stream.write_all(HANDED_OVER).await?;
     drop(stream);
@@ -243,9 +251,31 @@ where
     }
 }
 
-/// Carries bytes to the same port of this machine.
-async fn relayed(mut stream: TcpStream, place: HostPort, traffic: Arc<Traffic>) {
-    let Ok(mut outside) = connect(&place).await else { return };
+/// Answers programs that ask for the addresses of names.
+async fn name(socket: UdpSocket, names: Arc<Mutex<Names>>) {
+    let mut message = [0; LONGEST_MESSAGE];
+    loop {
+        // Whoever asked may be gone, which the next call says.
+        let Ok((length, asker)) = socket.recv_from(&mut message).await else { continue };
+        let answer = message.get(..length).and_then(|message| names.lock().answer(message));
+        if let Some(answer) = answer {
+            let _ = socket.send_to(&answer, asker).await;
+        }
+    }
+}
+
+/// Carries the bytes of a program that knows of no proxy: to the host whose name it looked up, or to the same port of this
+/// machine. One that may not be reached is closed at once.
+async fn carried(mut stream: TcpStream, names: Arc<Mutex<Names>>, traffic: Arc<Traffic>, shared: Arc<Shared>) {
+    let Ok(address) = stream.local_addr() else { return };
+    let named = names.lock().place(address);
+    let Some(place) = named.or_else(|| traffic.passed_in(address.port())) else { return };
+    if traffic.permit(&place).await.is_err() {
+        return;
+    }
+    // The user's own proxies are for these.
+    let opened = if matches!(place.port(), 80 | 443) { shared.tunnel(&place).await } else { direct(&place).await };
+    let Ok(mut outside) = opened else { return };
     traffic.note_reached(&place);
     // Whoever ends it first ends it for both.
     let _ = copy_bidirectional(&mut stream, &mut outside).await;
@@ -431,7 +461,7 @@ impl Shared {
     /// A connection to a place, by the user's own proxy if there is one.
     async fn tunnel(&self, place: &HostPort) -> Result<AnyStream, Fault> {
         let Some(upstream) = self.upstream_of(place, "https") else {
-            return connect(place).await.map(|stream| Box::new(stream) as AnyStream);
+            return direct(place).await;
         };
         let proxy = proxy_of(&upstream)?;
         let failed = |error: &dyn std::fmt::Display| Fault::failed(format!("your proxy {proxy}: {error}"));
@@ -469,6 +499,10 @@ fn is_inner(address: &IpAddr) -> bool {
                 || address.is_multicast()
         }
     }
+}
+
+async fn direct(place: &HostPort) -> Result<AnyStream, Fault> {
+    connect(place).await.map(|stream| Box::new(stream) as AnyStream)
 }
 
 async fn connect(place: &HostPort) -> Result<TcpStream, Fault> {

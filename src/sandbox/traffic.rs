@@ -81,6 +81,11 @@ impl Traffic {
         &self.hosts
     }
 
+    /// The place on this machine that a port inside leads to.
+    pub(super) fn passed_in(&self, port: u16) -> Option<HostPort> {
+        self.hosts.iter().filter_map(HostPattern::passed_in).find(|place| place.port() == port)
+    }
+
     pub(super) fn is_listed(&self, place: &HostPort) -> bool {
         self.hosts.iter().any(|pattern| pattern.is(place))
     }

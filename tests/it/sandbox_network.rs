@@ -21,6 +21,37 @@ fn host() -> u16 {
     port
 }
 
+/// A proxy of the user's, which says `hello` in the place of whatever host it is asked for, and its address.
+fn upstream() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let head = |mut stream: &std::net::TcpStream| {
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        let mut byte = [0];
+                        match stream.read(&mut byte) {
+                            Ok(1..) => head.extend(byte),
+                            _ => break,
+                        }
+                    }
+                    String::from_utf8_lossy(&head).into_owned()
+                };
+                let asked = head(&stream);
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+                let _ = head(&stream);
+                let said = format!("hello by {}\n", asked.split(' ').nth(1).unwrap_or_default());
+                let length = said.len();
+                let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{said}");
+                let _ = stream.write_all(answer.as_bytes());
+            });
+        }
+    });
+    address
+}
+
 fn world(network: Option<&str>) -> Option<World> {
     let mut world = World::at("full")?;
     if let Some(network) = network {
@@ -55,7 +86,8 @@ fn what_is_listed_is_reached_and_nothing_else() {
     };
     let proxied = "curl -s --max-time 5 -o /dev/null -w '%{http_code} %{errormsg}' http://unlisted.invalid/";
     let tunnel = "curl -s --max-time 5 https://unlisted.invalid/ -o /dev/null -w '%{http_connect}'";
-    let name = "getent hosts example.com || echo no name";
+    // It is looked up inside, and nobody else hears of it.
+    let name = "getent hosts example.com";
     let commands =
         [fetch(listed), fetch(other), direct(listed), direct(other), proxied.into(), tunnel.into(), name.into()];
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
@@ -80,12 +112,74 @@ fn what_is_listed_is_reached_and_nothing_else() {
         }
         assert!(said[4].contains("403"), "{said:#?}");
         assert!(said[5].contains("403"), "{said:#?}");
-        assert!(said[6].contains("no name"), "{said:#?}");
+        assert!(said[6].contains("127.77."), "{said:#?}");
         assert_eq!(work["network"], "listed", "{work}");
         assert_eq!(work["hosts"]["reached"], serde_json::json!([hosts]), "{work}");
         let refused = serde_json::json!(["unlisted.invalid:443", "unlisted.invalid:80"]);
         assert_eq!(work["hosts"]["refused"], refused, "{work}");
     }
+}
+
+/// Programs that know of no proxy × a host that is listed and one that is not: those are reached by their names, and these
+/// are refused by their names.
+#[test]
+fn programs_that_know_of_no_proxy_reach_what_is_listed() {
+    let Some(mut world) = world(None) else { return };
+    world.repo.variables.insert("HTTPS_PROXY".into(), upstream());
+    world.repo.variables.insert("SQUAD_SANDBOX_HOSTS".into(), "good.invalid,*.wide.invalid,db.invalid:5432".into());
+    // It sends a request, and prints what comes back.
+    let raw = |host: &str, port: u16| {
+        format!(
+            "env -i PATH=\"$PATH\" python3 -c 'import socket; s = socket.create_connection((\"{host}\", {port}), 9); \
+             s.sendall(b\"GET / HTTP/1.1\\r\\n\\r\\n\"); print((s.makefile().read() or \"closed\").strip())' 2>&1 | tail -n 1"
+        )
+    };
+    let node = |host: &str| {
+        format!(
+            "env -i PATH=\"$PATH\" node -e 'fetch(\"http://{host}/\").then(a => a.text()).then(console.log, e => \
+             console.log(\"failed\", e.cause.code))'"
+        )
+    };
+    let wget = |host: &str| format!("env -i PATH=\"$PATH\" curl -s --max-time 9 http://{host}/ || echo failed");
+    let ssh =
+        "env -i PATH=\"$PATH\" ssh -o StrictHostKeyChecking=no -o ConnectTimeout=9 git@ssh.invalid 2>&1 | tail -n 1";
+    let git = "git ls-remote git://git.invalid/x.git 2>&1";
+    let has_node = std::process::Command::new("node").arg("--version").output().is_ok();
+    let has_ssh = std::process::Command::new("ssh").arg("-V").output().is_ok();
+    let cases = [
+        (true, raw("good.invalid", 443), "hello by good.invalid:443", None),
+        (true, raw("good.invalid", 80), "hello by good.invalid:80", None),
+        (true, raw("a.wide.invalid", 443), "hello by a.wide.invalid:443", None),
+        (true, raw("GOOD.invalid.", 443), "hello by good.invalid:443", None),
+        (true, wget("good.invalid"), "hello by good.invalid:80", None),
+        (has_node, node("good.invalid"), "hello by good.invalid:80", None),
+        (true, raw("bad.invalid", 443), "closed", Some("bad.invalid:443")),
+        (true, raw("good.invalid", 22), "closed", Some("good.invalid:22")),
+        (true, raw("db.invalid", 443), "closed", Some("db.invalid:443")),
+        // The port of its own leads to squad, which finds no such host.
+        (true, raw("db.invalid", 5432), "closed", None),
+        (true, raw("good.invalid", 5432), "refused", None),
+        (true, raw("127.0.0.1", 443), "closed", None),
+        (true, raw("192.0.2.1", 443), "unreachable", None),
+        (true, wget("curl.invalid"), "failed", Some("curl.invalid:80")),
+        (has_node, node("node.invalid"), "failed", Some("node.invalid:80")),
+        (has_ssh, ssh.to_owned(), "closed", Some("ssh.invalid:22")),
+        (true, git.to_owned(), "refused", None),
+    ];
+    let cases: Vec<_> = cases.into_iter().filter(|(is_there, ..)| *is_there).collect();
+    let output = world.run(&cases.iter().map(|(_, command, ..)| command.as_str()).collect::<Vec<_>>());
+    let said = results(&output);
+    let said: Vec<&str> = said.lines().collect();
+    assert_eq!(said.len(), cases.len(), "{output}");
+    for (said, (_, command, expected, _)) in said.iter().zip(&cases) {
+        let is_closed = *expected == "closed" && said.contains("reset by");
+        assert!(said.contains(expected) || is_closed, "{command}: {expected}: {said}");
+    }
+    let work = completed(&output);
+    let names: std::collections::BTreeSet<&str> = cases.iter().filter_map(|(.., refused)| *refused).collect();
+    assert_eq!(work["hosts"]["refused"], serde_json::json!(names), "{work}");
+    let reached = ["a.wide.invalid:443", "good.invalid:443", "good.invalid:80"];
+    assert_eq!(work["hosts"]["reached"], serde_json::json!(reached), "{work}");
 }
 
 /// Nothing that lies in the repository adds a host.
@@ -141,11 +235,18 @@ fn a_proxy_that_cannot_be_used_leaves_the_network_open_or_nobody_starts() {
 #[test]
 fn a_host_that_is_not_listed_is_asked_about() {
     let port = host();
-    let place = format!("localhost:{port}");
-    for (answer, hello, kind) in [("y", 2, "reached"), ("n", 0, "refused")] {
-        let Some(world) = world(None) else { return };
-        // This machine is reached without the proxy, unless a program insists.
-        let fetch = format!("curl -s --max-time 30 --noproxy '' -x $http_proxy http://{place}/ >> out.txt");
+    let local = format!("localhost:{port}");
+    // This machine is reached without the proxy, unless a program insists.
+    let proxied = format!("curl -s --max-time 30 --noproxy '' -x $http_proxy http://{local}/ >> out.txt");
+    let direct = "env -u http_proxy -u all_proxy -u ALL_PROXY curl -s --max-time 30 http://new.invalid/ >> out.txt";
+    for (place, fetch, answer, hello, kind) in [
+        (local.as_str(), proxied.as_str(), "y", 2, "reached"),
+        (&local, &proxied, "n", 0, "refused"),
+        ("new.invalid:80", direct, "y", 2, "reached"),
+        ("new.invalid:80", direct, "n", 0, "refused"),
+    ] {
+        let Some(mut world) = world(None) else { return };
+        world.repo.variables.insert("HTTPS_PROXY".into(), upstream());
         let script = format!(
             "[[turn]]\nagent = \"backend\"\nsteps = [{{ run = \"{fetch}; {fetch}\" }}, {{ say = \"Done.\" }}]\n"
         );
@@ -163,7 +264,9 @@ fn a_host_that_is_not_listed_is_asked_about() {
         assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
         let fetched = world.repo.read("out.txt");
         assert_eq!(fetched.matches("hello").count(), hello, "{answer}: {fetched}");
-        assert_eq!(fetched.matches("squad: localhost").count(), 2 - hello, "{answer}: {fetched}");
+        // A connection without a proxy ends without a word.
+        let told = if place == local { 2 - hello } else { 0 };
+        assert_eq!(fetched.matches("squad: localhost").count(), told, "{answer}: {fetched}");
         let log = world.repo.squad(&["log", "--json"]);
         let run = serde_json::from_str::<serde_json::Value>(&log.out).expect("JSON")["runs"][0]["run"].clone();
         let story = world.repo.squad(&["log", run.as_str().expect("an id"), "--json"]);

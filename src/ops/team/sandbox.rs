@@ -242,8 +242,8 @@ pub(crate) fn explained(
     let is_listed = sandbox.is_some_and(|sandbox| sandbox.network() == NetworkAccess::Listed);
     let network = match is_listed {
         true => {
-            " It reaches package registries and the hosts that the user lists: with others a proxy answers 403, and \
-                 there is no way around it, so say which host you need."
+            " It reaches package registries and the hosts that the user lists: with others a proxy answers 403 or \
+                 the connection is closed, and there is no way around it, so say which host you need."
         }
         false => "",
     };
