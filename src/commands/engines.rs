@@ -204,6 +204,11 @@ fn shown(ui: &mut Ui, report: &Report) {
     });
     let can = Some(list(report.can.names())).filter(|names| !names.is_empty());
     let governed = report.governed.as_ref().map(ToString::to_string);
+    let sandbox = report.sandbox.map(|level| level.to_string());
+    let network = report.network.map(|access| match &report.network_open {
+        Some(reason) => format!("{access}: {reason}"),
+        None => access.to_string(),
+    });
     let proved = Some(
         report
             .proved
@@ -218,6 +223,8 @@ fn shown(ui: &mut Ui, report: &Report) {
         ("login", &report.login),
         ("can", &can),
         ("governed", &governed),
+        ("sandbox", &sandbox),
+        ("network", &network),
         ("proved", &proved),
         ("problem", &report.problem),
         ("fix", &report.hint),

@@ -143,7 +143,10 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, proves: bool) -> Result<Diag
     let (bounds, found) = bounds(env, &project);
     problems.extend(found);
     let level = bounds.as_ref().map(Bounds::level);
-    let network = bounds.map(|bounds| engines::network(env, &project, bounds)).transpose()?.flatten();
+    let network = bounds
+        .map(|bounds| engines::network(env, &project, &project.settings.engine.name, bounds))
+        .transpose()?
+        .flatten();
     let (network, network_open) = network.map_or((None, None), |(access, open)| (Some(access), open));
     let (proof, amount) = match proves {
         true => {

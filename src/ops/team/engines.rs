@@ -659,6 +659,12 @@ pub(crate) struct Report {
     /// What it can do: as its adapter or its profile says, whether it is installed or not.
     pub(crate) can: Capabilities,
     pub(crate) governed: Option<Governed>,
+    /// What its agents' programs may write and read, tried just now; `None`: it was not tried.
+    pub(crate) sandbox: Option<SandboxLevel>,
+    /// What of the network they reach, at level `full`.
+    pub(crate) network: Option<NetworkAccess>,
+    /// Why that is open, if nobody asked for it.
+    pub(crate) network_open: Option<String>,
     /// What was seen when its program was tried; `None`: it has not been.
     pub(crate) proved: Option<Proved>,
     pub(crate) models: Vec<copilot::ModelInfo>,
@@ -682,7 +688,16 @@ pub(crate) fn check(env: &Env, directory: &Path, only: Option<&str>) -> Result<V
     let (runtime, known) = (runtime(env)?, KnownProofs::read(env));
     let mut reports = Vec::new();
     for name in names(&settings).into_iter().filter(|name| only.is_none_or(|only| only == name)) {
-        reports.push(runtime.block_on(report(&name, (env, &known), project.as_ref(), directory, &settings)));
+        let mut report = runtime.block_on(report(&name, (env, &known), project.as_ref(), directory, &settings));
+        // The one that a run would start, or that is asked about.
+        if let Some(project) = project.as_ref().filter(|_| report.installed && (report.chosen || only.is_some()))
+            && let Ok(bounds) = sandbox::of_run(env, project, &[])
+        {
+            report.sandbox = Some(bounds.level());
+            let network = network(env, project, &name, bounds)?;
+            (report.network, report.network_open) = network.map_or((None, None), |(access, open)| (Some(access), open));
+        }
+        reports.push(report);
     }
     share_login(&mut reports);
     Ok(reports)
@@ -803,7 +818,7 @@ async fn copilot_report(
     report
 }
 
-/// What of the network the programs of a project's engine reach, and why that is open if nobody asked for it. `None`: at
+/// What of the network the programs of an engine reach in a project, and why that is open if nobody asked for it. `None`: at
 /// level `full` only.
 ///
 /// # Errors
@@ -812,12 +827,12 @@ async fn copilot_report(
 pub(crate) fn network(
     env: &Env,
     project: &Project,
+    name: &str,
     bounds: sandbox::Bounds,
 ) -> Result<Option<(NetworkAccess, Option<String>)>, Failure> {
     let Some(sandbox) = bounds.sandbox.filter(|sandbox| sandbox.level() == SandboxLevel::Full) else { return Ok(None) };
     // Nothing is started for it.
     let Some(run) = RunId::parse("engines") else { return Ok(None) };
-    let name = &project.settings.engine.name;
     let startable = startable_of(env, project, &run, name, None, Some(&sandbox));
     let startable = startable.unwrap_or_else(Startable::Not);
     let (access, open) = match startable.hosts() {
