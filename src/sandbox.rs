@@ -19,6 +19,8 @@ mod names;
 #[cfg(target_os = "linux")]
 mod network;
 #[cfg(target_os = "linux")]
+mod processes;
+#[cfg(target_os = "linux")]
 mod proxy;
 mod traffic;
 
@@ -246,6 +248,9 @@ pub(crate) struct Rules {
     pub(crate) set: BTreeMap<String, PathBuf>,
     /// Beginnings of environment variables to remove.
     pub(crate) unset: Vec<String>,
+    /// The program sees no processes but its own. Only at level `full`.
+    #[serde(default)]
+    pub(crate) own_processes: bool,
     /// A network of the program's own; `None`: that of the user. Only at level `full`.
     #[serde(default)]
     pub(crate) network: Option<NetworkRules>,
@@ -525,6 +530,12 @@ impl Sandbox {
         self.rules.level
     }
 
+    /// The same, whose programs see no processes but their own. Not every system has that.
+    pub(crate) fn with_own_processes(mut self) -> Self {
+        self.rules.own_processes = true;
+        self
+    }
+
     /// The same, where these may be written too.
     pub(crate) fn with_writable(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.rules.writable.extend(paths);
@@ -610,6 +621,7 @@ impl Sandbox {
         }
         let output = output.map_err(|error| Lack::of(self.squad.path(), &error))?;
         let said = String::from_utf8_lossy(&output.stdout);
+        let is_said = |wanted: &str| said.lines().any(|line| line == wanted);
         let complaint = String::from_utf8_lossy(&output.stderr);
         let complaint = complaint.trim().trim_start_matches("warning: ").trim_start_matches(NOT_SET_UP).to_owned();
         Err(match () {
@@ -617,8 +629,11 @@ impl Sandbox {
             () if !has_written => format!("{} could not be written inside", allowed.display()),
             () if has_escaped => format!("{} could be written inside", denied.display()),
             () if said.contains(&mark) => format!("{} could be read inside", secret.display()),
-            () if outside.is_some() && said.trim_end() != NETWORK_HOLDS => {
+            () if outside.is_some() && !is_said(NETWORK_HOLDS) => {
                 format!("the network does not do what it should: {}", first_line(&said, 200))
+            }
+            () if self.rules.own_processes && !is_said(&seen_processes(2)) => {
+                format!("programs see processes that are not theirs: {}", first_line(&said, 200))
             }
             () => return Ok(()),
         }
@@ -642,17 +657,21 @@ pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (S
         return layers::lay(rules);
     }
     let entered = from_json(rules).map_err(|error| format!("the rules cannot be read: {error}"));
-    let entered = entered.and_then(|rules: Rules| enter(&rules).map(|proxy| (rules, proxy)));
-    let (rules, proxy) = match entered {
+    let entered = entered.and_then(|rules: Rules| enter(&rules).map(|entered| (rules, entered)));
+    let (rules, Entered { proxy, ending }) = match entered {
         Ok(entered) => entered,
         Err(reason) => return (format!("{NOT_SET_UP}{reason}"), NOT_ENTERED),
     };
-    if program == PROBE {
-        return probe(arguments, proxy);
-    }
-    for preparation in &rules.prepared {
+    for preparation in rules.prepared.iter().filter(|_| program != PROBE) {
         // A program that needs what cannot be made says so.
         let _ = preparation.perform();
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) = ending.map_or(Ok(()), processes::separate) {
+        return (format!("{NOT_SET_UP}the program's process: {error}"), NOT_ENTERED);
+    }
+    if program == PROBE {
+        return probe(arguments, proxy);
     }
     let mut command = Program::of_user(Path::new(program)).command();
     command.args(arguments).envs(&rules.set);
@@ -694,6 +713,11 @@ fn proxy_variables(_proxy: u16) -> BTreeMap<&'static str, String> {
     BTreeMap::new()
 }
 
+/// What the probe says of the processes that it sees: itself, and the first one where it has processes of its own.
+fn seen_processes(count: usize) -> String {
+    format!("processes: {count}")
+}
+
 /// Inside: writes where it may and where it may not, and prints what it may not read, and what it reaches.
 fn probe(arguments: &[OsString], proxy: Option<u16>) -> (String, u8) {
     let [allowed, denied, secret, outside @ ..] = arguments else {
@@ -705,35 +729,47 @@ fn probe(arguments: &[OsString], proxy: Option<u16>) -> (String, u8) {
     // squad, outside, judges by what is on disk and what is said here. Nobody else listens.
     let _ = io::stdout().write_all(&fs::read(secret).unwrap_or_default());
     let _ = io::stdout().write_all(reached.unwrap_or_default().as_bytes());
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_process = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok());
+    let _ = writeln!(io::stdout(), "{}", seen_processes(entries.filter(is_process).count()));
     match written {
         Ok(()) => (String::new(), 0),
         Err(error) => (format!("{}: {error}", allowed.display()), 1),
     }
 }
 
-/// Returns the port of the proxy, if there is one.
+/// What the rest of the way needs.
+#[derive(Default)]
+struct Entered {
+    /// The port of the proxy, if there is one.
+    proxy: Option<u16>,
+    /// By which this process, the first of the program's own ones, says how the program has ended.
+    #[cfg(target_os = "linux")]
+    ending: Option<processes::Ending>,
+}
+
 #[cfg(target_os = "linux")]
-fn enter(rules: &Rules) -> Result<Option<u16>, String> {
+fn enter(rules: &Rules) -> Result<Entered, String> {
     use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
-    let mut proxy = None;
+    let (mut proxy, mut ending) = (None, None);
     match (rules.level, &rules.network) {
         // Landlock forbids mounts, so it comes last.
         (SandboxLevel::Full, Some(network)) => {
             let squad = network::reach_squad(network)?;
-            mounts::enter(rules)?;
+            ending = mounts::enter(rules)?;
             proxy = Some(network::hand_over(network, squad)?);
         }
-        (SandboxLevel::Full, None) => mounts::enter(rules)?,
+        (SandboxLevel::Full, None) => ending = mounts::enter(rules)?,
         (SandboxLevel::Files, _) => {}
-        (SandboxLevel::Rules, _) => return Ok(None),
+        (SandboxLevel::Rules, _) => return Ok(Entered::default()),
     }
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
         .map_err(|error| format!("capabilities cannot be dropped: {error}"))?;
     close_inherited().map_err(|error| format!("open files cannot be closed: {error}"))?;
     landlock::enter(rules)?;
-    Ok(proxy)
+    Ok(Entered { proxy, ending })
 }
 
 /// A descriptor of squad's parent, of a folder say, would lead around all bounds.
@@ -747,9 +783,9 @@ fn close_inherited() -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn enter(rules: &Rules) -> Result<Option<u16>, String> {
+fn enter(rules: &Rules) -> Result<Entered, String> {
     match rules.level {
-        SandboxLevel::Rules => Ok(None),
+        SandboxLevel::Rules => Ok(Entered::default()),
         level => Err(format!("level `{level}` exists on Linux only")),
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn enter(rules: &Rules) -> Result<(), String> {
     match status {
         RulesetStatus::FullyEnforced => Ok(()),
         RulesetStatus::NotEnforced | RulesetStatus::PartiallyEnforced => {
-            Err("this kernel's Landlock does not do what it says".to_owned())
+            Err("Landlock: this kernel does not do what it says".to_owned())
         }
     }
 }
@@ -66,9 +66,9 @@ impl Handled {
     /// The version does not hold.
     fn by(version: i64) -> Result<Self, String> {
         let known = match version {
-            ..=0 => return Err("this kernel has no Landlock".to_owned()),
+            ..=0 => return Err("Landlock: this kernel has none".to_owned()),
             1 | 2 => {
-                return Err(format!("this kernel's Landlock is version {version}, and 3 is needed, of Linux 6.2"));
+                return Err(format!("Landlock: this kernel has version {version}, and 3 is needed, of Linux 6.2"));
             }
             3 => FLOOR,
             4 => ABI::V4,
@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn a_version_forbids_what_it_knows_or_is_not_used() {
         for version in [i64::MIN, -1, 0] {
-            assert_eq!(Handled::by(version), Err("this kernel has no Landlock".to_owned()), "{version}");
+            assert_eq!(Handled::by(version), Err("Landlock: this kernel has none".to_owned()), "{version}");
         }
         for version in [1, 2] {
             let reason = Handled::by(version).expect_err("it does not hold");
-            assert!(reason.contains(&format!("is version {version}, and 3 is needed")), "{reason}");
+            assert!(reason.contains(&format!("has version {version}, and 3 is needed")), "{reason}");
         }
         let always = [AccessFs::WriteFile, AccessFs::ReadFile, AccessFs::Execute, AccessFs::Refer, AccessFs::Truncate];
         for (version, has_devices, has_scope) in
@@ -178,6 +178,7 @@ mod tests {
                 prepared: Vec::new(),
                 set: std::collections::BTreeMap::new(),
                 unset: Vec::new(),
+                own_processes: false,
                 network: None,
             };
             let handled = Handled::by(version.parse().expect("a number")).expect("it holds");

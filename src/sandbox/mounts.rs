@@ -16,19 +16,21 @@ use rustix::mount::{
 use rustix::process::{getgid, getuid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
+use super::processes::{self, Ending};
 use super::{Lack, NetworkRules, Rules};
 use crate::model::Sort;
 
 /// A file system of its own inside, because others' programs share what is here outside.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Binds this process, which must have one thread. Landlock must follow: without it and the `no_new_privs` it sets, a
+/// Binds this process, which must have one thread, or with processes of its own a child of it, where this returns; with how
+/// that says that its program has ended. Landlock must follow: without it and the `no_new_privs` it sets, a
 /// process of root's could undo this.
 ///
 /// # Errors
 ///
 /// The system allows no user namespaces, or the kernel is older than 5.12.
-pub(super) fn enter(rules: &Rules) -> Result<(), String> {
+pub(super) fn enter(rules: &Rules) -> Result<Option<Ending>, String> {
     let folder = std::env::current_dir().map_err(|error| format!("the working folder: {error}"))?;
     // A process outside is not looked into from another user namespace.
     let hidden: Result<Vec<OwnedFd>, String> = rules.hidden_in_project.iter().map(|link| opened(link)).collect();
@@ -36,13 +38,17 @@ pub(super) fn enter(rules: &Rules) -> Result<(), String> {
     // They are listed by network.
     let sockets = sockets_of_others(rules);
     let network = if rules.network.is_some() { UnshareFlags::NEWNET } else { UnshareFlags::empty() };
+    let processes = if rules.own_processes { UnshareFlags::NEWPID } else { UnshareFlags::empty() };
     if let Some(links) = &rules.layers {
         join(links)?;
     }
-    new_namespaces(network)?;
+    new_namespaces(network | processes)?;
+    let ending = rules.own_processes.then(processes::begin).transpose();
+    let ending = ending.map_err(|error| format!("processes of its own: {error}"))?;
     arrange(rules, &hidden, &sockets)?;
     // The old working folder is that of the old mounts.
-    std::env::set_current_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))
+    std::env::set_current_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(ending)
 }
 
 /// Gives this process mounts of its own, which must have one thread.
@@ -179,6 +185,9 @@ fn arrange(rules: &Rules, hidden: &[OwnedFd], sockets: &[PathBuf]) -> Result<(),
     trees.stable_sort_by_key(|(path, _)| path.components().count());
     for (path, _) in &trees {
         mount_bind_recursive(path.as_path(), path.as_path()).map_err(|error| failed(path, error))?;
+    }
+    if rules.own_processes {
+        processes::show()?;
     }
     set_read_only(Path::new("/"), true, true).map_err(|error| failed(Path::new("/"), error))?;
     for (path, is_read_only) in trees {

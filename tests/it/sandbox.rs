@@ -684,3 +684,112 @@ fn a_monitor_that_an_agent_configured_is_not_run() {
     world.repo.squad(&["doctor"]);
     assert!(!proof.exists(), "{output}");
 }
+
+/// A process outside, and what programs inside make of it.
+#[cfg(target_os = "linux")]
+#[test]
+fn programs_have_to_do_with_no_processes_but_their_own() {
+    use std::process::{Child, Command};
+
+    struct Sleeper(Child);
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    let seconds = format!("{}", 70_000 + std::process::id() % 10_000);
+    let sleeper = || Sleeper(Command::new("sleep").arg(&seconds).spawn().expect("it sleeps"));
+    for level in LEVELS {
+        let Some(world) = World::at(level) else { continue };
+        let mut outside = sleeper();
+        let id = outside.0.id();
+        let commands = [
+            &*format!("cat /proc/{id}/cmdline | tr '\\0' ' '"),
+            &format!("renice -n 19 -p {id}; kill -9 {id}"),
+            "ls /proc | grep -c '^[0-9]'",
+            "sleep 30 & kill $! && wait $!; echo ended by $?",
+            "readlink /proc/self; sh -c 'echo $PPID'; ps -e > /dev/null || true",
+        ];
+        let output = world.run(&commands);
+        let said = results(&output);
+        let said: Vec<&str> = said.lines().collect();
+        let niceness = || {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(16)?.parse::<i32>().ok())
+        };
+        let (is_killed, is_niced) = (outside.0.try_wait().expect("a state").is_some(), niceness() == Some(19));
+        let has_own = level == "full";
+        assert_eq!(said[0].contains(&seconds), !has_own, "{level}: {output}");
+        assert!(!has_own || !is_killed && !is_niced, "{level}: {output}");
+        assert!(level != "rules" || is_killed, "{level}: {output}");
+        let seen: usize =
+            said[2].trim_matches(|c: char| !c.is_ascii_digit()).trim_end_matches("\\n").parse().expect("a number");
+        assert_eq!(seen < 8, has_own, "{level}: {output}");
+        assert!(said[3].contains("ended by 143"), "{level}: {output}");
+    }
+}
+
+/// How a program ends × what is told of it.
+#[test]
+fn a_program_ends_inside_as_it_does_outside() {
+    for level in LEVELS {
+        let Some(world) = World::at(level) else { continue };
+        let commands = [
+            ("exit 0", Some(0)),
+            ("exit 7", Some(7)),
+            ("exit 137", Some(137)),
+            ("kill -TERM $$", None),
+            ("kill -KILL $$", None),
+            ("kill -SEGV $$", None),
+            ("kill -USR1 $$", None),
+            ("(sleep 30 &) ; exit 3", Some(3)),
+            ("setsid sh -c 'exit 9'; exit $?", Some(9)),
+            ("nobody-knows-this-program", Some(127)),
+            ("true | cat; yes | head -n 1 > /dev/null", Some(0)),
+        ];
+        let output = world.run(&commands.map(|(command, _)| command));
+        let events = TestRepo::events(&output);
+        let ended: Vec<_> = events.iter().filter(|event| event["type"] == "tool.completed").collect();
+        assert_eq!(ended.len(), commands.len(), "{level}: {output}");
+        for ((command, code), event) in commands.iter().zip(ended) {
+            let told = event["exit_code"].as_i64();
+            assert_eq!(told, code.map(i64::from), "{level}: {command}: {event}");
+        }
+    }
+}
+
+/// What a program leaves running is ended and named, and what hides from squad ends with it where there are processes of
+/// its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_left_running_is_ended_whatever_it_calls_itself() {
+    let number = std::process::id() % 10_000;
+    let (plain, hidden) = (80_000 + number, 90_000 + number);
+    let is_there = |seconds: u32| {
+        let processes = fs::read_dir("/proc").expect("processes").flatten();
+        let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+        lines
+            .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+            .any(|line| line.trim() == format!("sleep {seconds}"))
+    };
+    let Some(world) = World::at("full") else { return };
+    let output = world.run(&[
+        &format!("setsid sleep {plain} > /dev/null 2>&1 < /dev/null & echo begun"),
+        // Its environment says nothing, and neither does its parent.
+        &format!("(setsid env -i sh -c 'sleep {hidden} & sleep 0.1' > /dev/null 2>&1 < /dev/null &); sleep 0.3"),
+    ]);
+    let work = TestRepo::events(&output).into_iter().find(|event| event["type"] == "agent.completed");
+    let work = work.unwrap_or_default();
+    assert!(work["left_running"].to_string().contains(&format!("\"sleep {plain}\"")), "{output}");
+    assert!(!work["left_running"].to_string().contains("within"), "{output}");
+    for seconds in [plain, hidden] {
+        let mut tries = 0..50;
+        while is_there(seconds) {
+            assert!(tries.next().is_some(), "`sleep {seconds}` is left: {output}");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+}

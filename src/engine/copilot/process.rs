@@ -83,9 +83,14 @@ impl Process {
     }
 }
 
-/// The processor time that a process has used, in any unit; `None` if unknown.
+/// The processor time that a process has used, in any unit; `None` if unknown. In the sandbox, that of the program.
 #[cfg(target_os = "linux")]
 pub(super) fn processor_time(id: u32) -> Option<u64> {
+    let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    if crate::sandbox::is_entering(&String::from_utf8_lossy(&line).replace('\0', " ")) {
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        return processor_time(children.split_whitespace().next()?.parse().ok()?);
+    }
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name in parentheses may contain anything. After it, the 12th and 13th fields are user and kernel time.
     let (_, fields) = text.rsplit_once(')')?;

@@ -86,6 +86,7 @@ fn rules(level: SandboxLevel, temporary: &std::path::Path) -> Rules {
         prepared,
         set,
         unset,
+        own_processes: false,
         network: None,
         layers: None,
     }

@@ -194,8 +194,17 @@ pub(crate) fn of_run(env: &Env, project: &Project, attached: &[PathBuf]) -> Resu
     }
 }
 
-/// Tries a sandbox, with a network of its own where the settings allow for one; or why it has none.
+/// Tries a sandbox, with processes of its programs' own where the system has that.
 fn tried(env: &Env, project: &Project, sandbox: Sandbox) -> Result<(Sandbox, Option<String>), Lack> {
+    let with_own = (sandbox.level() == SandboxLevel::Full).then(|| sandbox.clone().with_own_processes());
+    match with_own.map(|sandbox| with_network(env, project, sandbox)) {
+        Some(Ok(found)) => Ok(found),
+        _ => with_network(env, project, sandbox),
+    }
+}
+
+/// Tries a sandbox, with a network of its own where the settings allow for one; or why it has none.
+fn with_network(env: &Env, project: &Project, sandbox: Sandbox) -> Result<(Sandbox, Option<String>), Lack> {
     let access = project.settings.sandbox.network;
     if sandbox.level() != SandboxLevel::Full || access == Some(NetworkAccess::Open) {
         return sandbox.probe().map(|()| (sandbox, None));
@@ -335,6 +344,7 @@ fn sandbox(env: &Env, project: &Project, attached: &[PathBuf], level: SandboxLev
         prepared,
         set,
         unset: DAEMONS.map(str::to_owned).to_vec(),
+        own_processes: false,
         network: None,
         layers: None,
     };
