@@ -54,7 +54,9 @@ impl Descendants {
         let mut deadline = None;
         loop {
             let processes = read();
-            let found = self.among(&processes);
+            let mut found = self.among(&processes);
+            // With the first process of a sandbox end all others there, before anybody has named them.
+            found.sort_by_key(|process| is_entering(&process.command_line));
             for process in &found {
                 if process.kill() && !is_entering(&process.command_line) {
                     ended.entry(process.id).or_insert_with(|| process.command_line.clone());
