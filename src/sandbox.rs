@@ -658,7 +658,7 @@ pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (S
     }
     let entered = from_json(rules).map_err(|error| format!("the rules cannot be read: {error}"));
     let entered = entered.and_then(|rules: Rules| enter(&rules).map(|entered| (rules, entered)));
-    let (rules, Entered { proxy, ending }) = match entered {
+    let (rules, entered) = match entered {
         Ok(entered) => entered,
         Err(reason) => return (format!("{NOT_SET_UP}{reason}"), NOT_ENTERED),
     };
@@ -667,11 +667,11 @@ pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (S
         let _ = preparation.perform();
     }
     #[cfg(target_os = "linux")]
-    if let Err(error) = ending.map_or(Ok(()), processes::separate) {
+    if let Err(error) = entered.ending.map_or(Ok(()), processes::separate) {
         return (format!("{NOT_SET_UP}the program's process: {error}"), NOT_ENTERED);
     }
     if program == PROBE {
-        return probe(arguments, proxy);
+        return probe(arguments, entered.proxy);
     }
     let mut command = Program::of_user(Path::new(program)).command();
     command.args(arguments).envs(&rules.set);
@@ -681,7 +681,7 @@ pub(crate) fn within(rules: &str, program: &OsStr, arguments: &[OsString]) -> (S
             command.env_remove(name);
         }
     }
-    command.envs(proxy.map(proxy_variables).unwrap_or_default());
+    command.envs(entered.proxy.map(proxy_variables).unwrap_or_default());
     let error = become_program(&mut command);
     let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     (format!("{}: {error}", program.display()), code)

@@ -151,11 +151,8 @@ fn first_process(program: Pid, mut tell: PipeWriter) -> ! {
     // Nobody may be there to hear it.
     let _ = tell.write_all(&message);
     drop(tell);
-    while is_left {
-        match wait(WaitOptions::empty()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => break,
-        }
+    if is_left {
+        while let Ok(_) | Err(rustix::io::Errno::INTR) = wait(WaitOptions::empty()) {}
     }
     exit(0)
 }
