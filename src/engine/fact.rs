@@ -105,13 +105,16 @@ pub(crate) enum Fact {
     },
     /// The session's engine is gone for good.
     Lost(String),
+    /// The machine that it works on is gone, or its worker there with the session: what it did since is not known here.
+    Gone(String),
 }
 
 impl Fact {
     /// Whether it is the last one of a turn.
     pub(crate) fn is_last(&self) -> bool {
-        let has_failed = matches!(self, Self::Failed(_) | Self::NoQuota { .. } | Self::NoLogin { .. } | Self::Lost(_));
-        has_failed || matches!(self, Self::Idle | Self::Interrupted(_))
+        let has_failed = matches!(self, Self::Failed(_) | Self::NoQuota { .. } | Self::NoLogin { .. });
+        let is_lost = matches!(self, Self::Lost(_) | Self::Gone(_));
+        has_failed || is_lost || matches!(self, Self::Idle | Self::Interrupted(_))
     }
 
     /// The last fact of a turn that failed for this reason.

@@ -124,7 +124,7 @@ pub(crate) trait AdapterSession {
     }
 
     /// Starts a turn, with attached files. The turn's facts follow; the last one is [`Fact::Idle`],
-    /// [`Fact::Interrupted`], [`Fact::Failed`], [`Fact::NoQuota`] or [`Fact::Lost`].
+    /// [`Fact::Interrupted`], [`Fact::Failed`], [`Fact::NoQuota`], [`Fact::Lost`] or [`Fact::Gone`].
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError>;
 
     /// How much of the turn for a prompt a resumed session contains; `None` if unknown.
@@ -142,7 +142,8 @@ pub(crate) trait AdapterSession {
         Ok(false)
     }
 
-    /// The next fact. Once the engine is gone, every call returns [`Fact::Lost`].
+    /// The next fact. Once the engine is gone, every call returns [`Fact::Lost`], or
+    /// [`Fact::Gone`].
     async fn next(&mut self) -> Fact;
 
     /// Stops the current turn; its last fact still follows.

@@ -22,7 +22,8 @@ pub(crate) enum Outcome {
     Stopped,
     /// Work it depends on did not complete.
     Skipped,
-    /// The run's process died.
+    /// The run's process died, or the machine is gone that it worked on: what it did last is not known. It stays one state,
+    /// as people and programs do the same about both: `--resume`.
     Lost,
 }
 

@@ -11,7 +11,7 @@ use super::notices::Notice;
 use super::requests::in_project;
 use super::slots::as_shortened;
 use super::timer::{Limits, PendingAnswers, Timer};
-use super::workers::{ToolInProgress, Work, Workers, unknown_end};
+use super::workers::{ToolInProgress, Work, Workers, outcome_of, unknown_end};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, RESTART_WAIT, Request, Session, spawn};
 use crate::model::{
@@ -43,8 +43,7 @@ impl Workers {
         let prompt = match self.send_with_news(session, prompt, attachments, work).await {
             Ok(prompt) => prompt,
             Err(error) => {
-                work.is_lost = matches!(error, EngineError::Unreachable { .. });
-                return work.end(Outcome::Failed, &error.to_string());
+                return work.end(outcome_of(&error), &error.to_string());
             }
         };
         let mut timer = Timer::start(Limits { work: work.limit.unwrap_or(self.limits.work), ..self.limits });
@@ -477,11 +476,11 @@ impl Workers {
                 return Some((Outcome::Failed, "it ended without an answer".to_owned()));
             }
             Fact::Idle => return Some((Outcome::Completed, String::new())),
-            Fact::Lost(reason) => {
-                work.is_lost = true;
-                return Some((Outcome::Failed, reason));
-            }
-            Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::NoQuota { reason, .. } => {
+            Fact::Gone(reason) => return Some((Outcome::Lost, reason)),
+            Fact::Interrupted(reason)
+            | Fact::Failed(reason)
+            | Fact::Lost(reason)
+            | Fact::NoQuota { reason, .. } => {
                 return Some((Outcome::Failed, reason));
             }
             Fact::NoLogin { reason, hint } => {

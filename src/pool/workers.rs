@@ -128,8 +128,6 @@ pub(crate) struct Work {
     /// What model calls have cost by the user's prices since its engine last told, and whether some have no price.
     pub(super) priced: f64,
     pub(super) is_unpriced: bool,
-    /// It failed because its machine is gone.
-    pub(super) is_lost: bool,
     /// It failed because nobody is logged in.
     pub(crate) no_login: Option<EngineError>,
     /// It called a tool of squad's, or asked for something.
@@ -197,6 +195,14 @@ pub(crate) struct Workers {
     pub(crate) places: Option<Arc<dyn Places>>,
     /// The clone of the agent that these work for.
     pub(crate) place: Option<Arc<Place>>,
+}
+
+/// How work ends that this kept from going on.
+pub(super) fn outcome_of(error: &EngineError) -> Outcome {
+    match error {
+        EngineError::Unreachable { .. } => Outcome::Lost,
+        _ => Outcome::Failed,
+    }
 }
 
 impl Workers {
@@ -299,14 +305,19 @@ impl Workers {
     ) -> Result<(), String> {
         loop {
             let workers = self.placed(&mut job, work).await?;
-            work.is_lost = false;
             workers.perform_at_once(job.clone(), is_on_fallback, work, started).await;
             let (Some(places), Some(_)) = (&self.places, workers.place) else { return Ok(()) };
-            if work.is_lost && places.move_away(&work.agent, &work.reason).await? {
-                job.situation.push_str(moved_prompt());
-                job.goes_on = Some(std::mem::take(&mut work.calls));
-                job.opening.resume = false;
-                continue;
+            if work.outcome == Outcome::Lost {
+                if places.move_away(&work.agent, &work.reason).await? {
+                    job.situation.push_str(moved_prompt());
+                    job.goes_on = Some(std::mem::take(&mut work.calls));
+                    job.opening.resume = false;
+                    continue;
+                }
+                // Of who never got to its machine, nothing is there.
+                if !work.has_session && !job.opening.resume {
+                    work.outcome = Outcome::Failed;
+                }
             }
             places.leave(&work.agent).await;
             return Ok(());
@@ -448,7 +459,6 @@ impl Workers {
             hides_refusals: None,
             has_session: false,
             reports_tools: false,
-            is_lost: false,
             no_login: None,
             has_requested: false,
             is_shortened: false,
@@ -481,8 +491,7 @@ impl Workers {
             Err(error) => {
                 let (session, reason) = (job.opening.session, error.to_string());
                 self.reports.tell(Some(&work.agent), EventKind::SessionError { session, reason });
-                work.is_lost = matches!(error, EngineError::Unreachable { .. });
-                return work.end(Outcome::Failed, &error.with_hint());
+                return work.end(outcome_of(&error), &error.with_hint());
             }
         };
         let name = borrowed.name.clone();

@@ -143,6 +143,7 @@ pub(crate) fn show(fact: &Fact) -> String {
         Fact::NoQuota { reason, .. } => format!("no quota: {reason}"),
         Fact::Failed(reason) => format!("failed {reason}"),
         Fact::Lost(reason) => format!("lost {reason}"),
+        Fact::Gone(reason) => format!("gone {reason}"),
         Fact::NoLogin { reason, .. } => format!("no login: {reason}"),
     }
 }

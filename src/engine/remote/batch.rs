@@ -216,7 +216,7 @@ impl AdapterSession for Session {
     }
 
     async fn next(&mut self) -> Fact {
-        let gone = || Fact::Lost(format!("{} is gone", self.options.launch.host));
+        let gone = || Fact::Gone(format!("{} is gone", self.options.launch.host));
         self.facts.recv().await.unwrap_or_else(gone)
     }
 
@@ -320,7 +320,7 @@ impl Turn {
             let Some(Received { identity, facts, work }) = received else {
                 if known.is_some() && heard.elapsed() > SILENCE {
                     let minutes = SILENCE.as_secs() / 60;
-                    let lost = Fact::Lost(format!("its job on {host} has said nothing for {minutes} min"));
+                    let lost = Fact::Gone(format!("its job on {host} has said nothing for {minutes} min"));
                     self.clear(sent).await;
                     return Ok(lost);
                 }

@@ -199,7 +199,7 @@ impl Link {
                 Err(error) => {
                     let reason = format!("{host} is gone: {error}");
                     self.state.send_replace(LinkState::Ended(reason.clone()));
-                    self.registry.report_all(|| Fact::Lost(reason.clone()));
+                    self.registry.report_all(|| Fact::Gone(reason.clone()));
                     break;
                 }
             }
@@ -264,7 +264,7 @@ impl Link {
             match opened {
                 Ok(_) if is_working => self.registry.report(number, Fact::Interrupted(reason)),
                 Ok(_) => {}
-                Err(error) => self.registry.report(number, Fact::Lost(format!("{reason}: {error}"))),
+                Err(error) => self.registry.report(number, Fact::Gone(format!("{reason}: {error}"))),
             }
         }
     }

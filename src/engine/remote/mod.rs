@@ -139,8 +139,8 @@ pub(crate) struct Session {
     opened: Opened,
     facts: mpsc::UnboundedReceiver<Fact>,
     turns: u64,
-    /// Why it is lost.
-    lost: Option<String>,
+    /// How it was lost, and why.
+    lost: Option<(fn(String) -> Fact, String)>,
 }
 
 /// Looks for a host whose order was given up until it is there: has its worker end, and takes what it changed to the
@@ -257,14 +257,16 @@ impl AdapterSession for Session {
     }
 
     async fn next(&mut self) -> Fact {
-        if let Some(reason) = &self.lost {
-            return Fact::Lost(reason.clone());
+        if let Some((fact, reason)) = &self.lost {
+            return fact(reason.clone());
         }
         let fact = self.facts.recv().await;
-        let fact = fact.unwrap_or_else(|| Fact::Lost(format!("{} is gone", self.link.options.launch.host)));
-        if let Fact::Lost(reason) = &fact {
-            self.lost = Some(reason.clone());
-        }
+        let fact = fact.unwrap_or_else(|| Fact::Gone(format!("{} is gone", self.link.options.launch.host)));
+        self.lost = match &fact {
+            Fact::Lost(reason) => Some((Fact::Lost, reason.clone())),
+            Fact::Gone(reason) => Some((Fact::Gone, reason.clone())),
+            _ => None,
+        };
         fact
     }
 

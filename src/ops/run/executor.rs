@@ -436,7 +436,7 @@ impl Results {
         let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);
         if has(Outcome::Cancelled) || self.checked.is_cancelled {
             Outcome::Cancelled
-        } else if has(Outcome::Failed) || self.is_unapproved || self.checked.has_failed() {
+        } else if has(Outcome::Failed) || has(Outcome::Lost) || self.is_unapproved || self.checked.has_failed() {
             Outcome::Failed
         } else if has(Outcome::TimedOut) {
             Outcome::TimedOut

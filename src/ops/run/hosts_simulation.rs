@@ -425,7 +425,7 @@ impl Squad {
                         break Err(error);
                     }
                 }
-                Fact::Lost(reason) => break Err(EngineError::Unreachable { reason }),
+                Fact::Gone(reason) => break Err(EngineError::Unreachable { reason }),
                 Fact::ConnectionLost(_) => drop(self.broken.fetch_add(1, Ordering::Relaxed)),
                 Fact::ConnectionRestored { .. } => {}
                 other => break Err(EngineError::Request { what: "a turn".to_owned(), reason: format!("{other:?}") }),

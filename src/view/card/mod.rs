@@ -250,7 +250,9 @@ impl Card {
             let reasons = if reasons.is_empty() { reasons } else { format!(": {reasons}") };
             return format!("rejected {times}by {reviewer}{}", reasons.trim_end_matches('.'));
         }
-        let mut causes = end.work.iter().filter(|work| work.status == end.status);
+        // A run whose agent lost its machine has failed.
+        let is_cause = |status| status == end.status || (status == Outcome::Lost && end.status == Outcome::Failed);
+        let mut causes = end.work.iter().filter(|work| is_cause(work.status));
         let Some(first) = causes.next() else {
             if let Some((reviewer, Verdict::Unclear)) = self.unapproved(end) {
                 return format!("{reviewer} gave no clear verdict");
@@ -334,10 +336,11 @@ impl Card {
         }
         match status {
             Outcome::Completed | Outcome::Claimed => {}
-            Outcome::Lost if has_changed => {
+            Outcome::Lost if has_changed && end.status == Outcome::Lost => {
                 remarks.push("it is on disk; its last command may be half done".to_owned());
             }
-            Outcome::Skipped | Outcome::Lost => remarks.push(reason),
+            Outcome::Skipped => remarks.push(reason),
+            Outcome::Lost if !has_changed => remarks.push(reason),
             _ if has_changed && self.cloned.contains(agent) => remarks.push("stays in its clone".to_owned()),
             _ if has_changed => remarks.push("stays in your work tree".to_owned()),
             // The first line of the card has the reason of one.
@@ -847,6 +850,10 @@ mod tests {
         ] {
             assert_eq!(shown(outcome, &[failed("ada", outcome, "why")])[0], first);
         }
+        // Its machine is gone, and not the run's process.
+        let lost = shown(Outcome::Failed, &[failed("ada", Outcome::Lost, "one is gone")]);
+        assert_eq!(lost[0], "✗ failed: ada: one is gone; run 602796, 2:41");
+        assert_eq!(lost[1], "  ada       lost        app/cart.py +2 -1   stays in your work tree");
     }
 
     /// What is undone is not offered for it again; what was brought back is.
