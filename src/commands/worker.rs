@@ -1,7 +1,7 @@
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{megabytes, plural, printable};
-use crate::ops::run::worker::{self, Recovered};
+use crate::ops::run::worker::{self, Cleared, Recovered, Untaken};
 use crate::ui::Ui;
 
 /// Carry out a work order of a squad on another machine
@@ -18,9 +18,12 @@ pub(super) struct Args {
     /// Put the work of ended orders, or of order ID, that no squad has taken in bundles, and say how to fetch it
     #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with_all = ["list", "gc"])]
     recover: Option<Option<String>>,
-    /// Remove the clones of ended orders
+    /// Remove the clones of ended orders whose work was taken
     #[arg(long)]
     gc: bool,
+    /// With `--gc`, also remove what nobody has taken for 14 days, and name it
+    #[arg(long, requires = "gc")]
+    force: bool,
     /// Carry out the order on this ref of a remote, and leave its result there: for jobs that nobody talks to
     #[arg(long, value_name = "REF", conflicts_with_all = ["list", "gc", "recover"])]
     order: Option<String>,
@@ -68,8 +71,12 @@ impl Args {
             }
             return Ok(u8::from(!is_whole));
         } else if self.gc {
-            let (count, bytes) = worker::clear(env, true);
-            ui.data(&format!("removed {} ({})", plural(count, "order"), megabytes(bytes)));
+            let cleared = worker::clear(env, self.force)?;
+            if ui.json() {
+                ui.value(&cleared);
+            } else {
+                show_cleared(ui, &cleared);
+            }
         } else if ui.input_is_terminal() {
             return Err(Failure::usage("`squad worker` reads a work order on standard input, and this is a terminal")
                 .hint("a squad on another machine starts it: `squad help hosts` says how"));
@@ -77,6 +84,23 @@ impl Args {
             worker::relay(env, ui.input_opener(), ui.take_output())?;
         }
         Ok(0)
+    }
+}
+
+fn show_cleared(ui: &mut Ui, Cleared { removed, bytes, kept, dropped }: &Cleared) {
+    ui.data(&format!("removed {} ({})", plural(*removed, "order"), megabytes(*bytes)));
+    let named = |untaken: &Untaken| match &untaken.problem {
+        Some(why) => format!("{}, of which it is not known: {}", untaken.id, printable(why)),
+        None => untaken.id.clone(),
+    };
+    for untaken in dropped {
+        ui.warning(&format!("no squad had taken the work of {}", named(untaken)));
+    }
+    for untaken in kept {
+        ui.warning(&format!("kept, as no squad has taken its work: {}", named(untaken)));
+    }
+    if !kept.is_empty() {
+        ui.hint("`squad worker --recover` puts it in bundles; `--gc --force` removes what is older than 14 days");
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::quota::{Reset, login_error, quota_error};
 use super::task::spawn;
-use crate::model::{Access, Exited, IntoSet, Usage};
+use crate::model::{Access, Exited, IntoSet, ReachedHosts, Usage};
 use crate::sandbox::HostQuestion;
 
 /// One thing that happened in one session. Facts have an order but no number and no time: the dispatcher gives them
@@ -82,6 +82,8 @@ pub(crate) enum Fact {
         seconds: f64,
         output: String,
     },
+    /// The hosts that the programs of a turn reached on another machine, and that they were refused.
+    Reached(ReachedHosts),
     ConnectionLost(String),
     ConnectionRestored {
         attempts: u32,

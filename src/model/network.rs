@@ -188,6 +188,23 @@ impl HostPattern {
         (!self.is_below).then(|| HostPort { host: self.host.clone(), port })
     }
 
+    /// Whether it is about each place that another entry is about.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let is_below = other.host.strip_suffix(&*self.host).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'));
+        let is_host = match (self.is_below, other.is_below) {
+            (false, below) => !below && other.host == self.host,
+            (true, false) => is_below,
+            (true, true) => is_below || other.host == self.host,
+        };
+        let is_port = match (self.ports, other.ports) {
+            (Ports::All, _) | (Ports::Usual, Ports::Usual) => true,
+            (Ports::Usual, Ports::One(port)) => matches!(port, 80 | 443),
+            (Ports::One(own), Ports::One(port)) => own == port,
+            _ => false,
+        };
+        is_host && is_port
+    }
+
     pub(crate) fn is(&self, place: &HostPort) -> bool {
         let is_host = match self.is_below {
             true => place.host.strip_suffix(&*self.host).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
@@ -265,6 +282,35 @@ mod tests {
             }
             for refused in refused {
                 assert!(!read.is(&place(refused)), "{pattern}: {refused}");
+            }
+        }
+    }
+
+    /// Each of these with each: what one covers, it is about, wherever that is.
+    #[test]
+    fn an_entry_covers_others() {
+        let all = [
+            "example.com",
+            "example.com:443",
+            "example.com:8443",
+            "example.com:*",
+            "*.example.com",
+            "*.example.com:8443",
+            "*.example.com:*",
+            "*.a.example.com",
+            "a.example.com",
+            "a.example.com:8443",
+            "badexample.com",
+            "10.0.0.1:443",
+        ];
+        let all = all.map(|text| HostPattern::parse(text).expect(text));
+        let places = ["example.com", "a.example.com", "b.a.example.com", "badexample.com", "10.0.0.1"];
+        let places = places.iter().flat_map(|host| [80, 443, 8443, 22].map(|port| place(&format!("{host}:{port}"))));
+        let places: Vec<HostPort> = places.collect();
+        for one in &all {
+            for other in &all {
+                let is_about_all = places.iter().all(|place| !other.is(place) || one.is(place));
+                assert_eq!(one.covers(other), is_about_all, "{one} and {other}");
             }
         }
     }

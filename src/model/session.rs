@@ -83,6 +83,14 @@ pub(crate) struct ModelChoice {
     pub(crate) instead_of: Option<UnavailableModel>,
 }
 
+impl ModelChoice {
+    /// The one that was chosen, whatever the engine offers; `None`: the engine's default.
+    pub(crate) fn asked(&self) -> Option<&str> {
+        let asked = self.instead_of.as_ref().map_or(&self.id, |instead_of| &instead_of.model);
+        Some(&**asked).filter(|id| !id.is_empty())
+    }
+}
+
 /// A chosen model that the engine does not offer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UnavailableModel {

@@ -44,7 +44,9 @@ struct State {
 /// What an agent may use without being asked, and what it had spent when that was said.
 #[derive(Default)]
 struct Leased {
-    lease: BudgetLease,
+    lease: Spent,
+    /// What it may use by earlier leases if this one has not reached its machine.
+    earlier: Spent,
     since: Spent,
     /// Nobody hears of what it uses now.
     is_away: bool,
@@ -53,22 +55,28 @@ struct Leased {
 impl Leased {
     /// What is left of it, for an agent that has spent this much.
     fn left(&self, now: &Spent) -> Spent {
-        let Self { lease, since, .. } = self;
-        let count =
-            |lease: Option<u64>, now: u64, since: u64| lease.unwrap_or(0).saturating_sub(now.saturating_sub(since));
+        let Self { lease, earlier, since, .. } = self;
+        lease.without(now, since).or_more(&earlier.without(now, since))
+    }
+}
+
+impl Spent {
+    /// What is left of it after what was spent since then.
+    fn without(&self, now: &Self, since: &Self) -> Self {
+        let count = |lease: u64, now: u64, since: u64| lease.saturating_sub(now.saturating_sub(since));
         let amount = |lease: f64, now: f64, since: f64| (lease - (now - since)).max(0.0);
         let of_unit = |unit: &String| [now, since].map(|spent| spent.billed.get(unit).copied().unwrap_or_default());
-        let billed = lease.billed.iter().map(|(unit, lease)| {
+        let billed = self.billed.iter().map(|(unit, lease)| {
             let [now, since] = of_unit(unit);
             (unit.clone(), amount(*lease, now, since))
         });
-        Spent {
+        Self {
             turns: 0,
-            tool_calls: count(lease.tool_calls, now.tool_calls, since.tool_calls),
+            tool_calls: count(self.tool_calls, now.tool_calls, since.tool_calls),
             // The time of agents side by side counts once.
             time: Duration::ZERO,
-            tokens: count(lease.tokens, now.tokens, since.tokens),
-            cost_usd: amount(lease.cost_usd.unwrap_or_default(), now.cost_usd, since.cost_usd),
+            tokens: count(self.tokens, now.tokens, since.tokens),
+            cost_usd: amount(self.cost_usd, now.cost_usd, since.cost_usd),
             billed: billed.into_map(),
         }
     }
@@ -139,6 +147,17 @@ impl BudgetLease {
             let [spent, promised] = [spent, promised].map(|of| of.billed.get(unit).copied().unwrap_or_default());
             let left = amount(*limit, spent, promised);
             self.billed.entry(unit.clone()).and_modify(|known| *known = known.min(left)).or_insert(left);
+        }
+    }
+
+    /// All of it, without what has no limit.
+    fn amounts(&self) -> Spent {
+        Spent {
+            tool_calls: self.tool_calls.unwrap_or_default(),
+            tokens: self.tokens.unwrap_or_default(),
+            cost_usd: self.cost_usd.unwrap_or_default(),
+            billed: self.billed.clone(),
+            ..Spent::default()
         }
     }
 
@@ -397,15 +416,25 @@ impl Budget {
         for (limits, spent, shared) in tables.chain([(each, own.clone(), None)]) {
             lease.limit(limits, &spent, shared);
         }
-        let is_limited = lease != BudgetLease::default();
-        match is_limited {
-            true => {
-                let is_away = state.leases.get(agent).is_some_and(|leased| leased.is_away);
-                state.leases.insert(agent.clone(), Leased { lease: lease.clone(), since: own, is_away });
-            }
-            false => drop(state.leases.remove(agent)),
+        if lease == BudgetLease::default() {
+            state.leases.remove(agent);
+            return None;
         }
-        is_limited.then_some(lease)
+        if lease.cost_usd.is_some() {
+            lease.prices.clone_from(&self.limits.prices);
+        }
+        let before = state.leases.get(agent);
+        let earlier = before.map(|before| before.left(&own)).unwrap_or_default();
+        let is_away = before.is_some_and(|before| before.is_away);
+        state.leases.insert(agent.clone(), Leased { lease: lease.amounts(), earlier, since: own, is_away });
+        Some(lease)
+    }
+
+    /// An agent's machine has its last lease, and goes by no earlier one.
+    pub(crate) fn has_lease(&self, agent: &Slug) {
+        if let Some(leased) = self.state.lock().leases.get_mut(agent) {
+            leased.earlier = Spent::default();
+        }
     }
 
     /// Nobody hears of what an agent uses, or somebody does again.
@@ -634,6 +663,60 @@ mod tests {
         }
     }
 
+    /// How many share how much × which renewals never arrive: whoever goes by the last lease that it has, and uses all of it
+    /// unheard, spends with all others no more than there is.
+    #[test]
+    fn a_renewal_that_is_lost_spends_nothing_twice() {
+        for limit in [10_u64, 1000] {
+            for count in [2, 8] {
+                for lost in 0..16_u32 {
+                    let run = BudgetLimits {
+                        tokens: Some(limit),
+                        cost_usd: Some(limit as f64),
+                        tool_calls: Some(limit),
+                        billed: BTreeMap::from([("credit".to_owned(), limit as f64)]),
+                        ..BudgetLimits::default()
+                    };
+                    let limits = BudgetSettings { run, ..BudgetSettings::default() };
+                    let budget = Budget::new(limits, BTreeMap::new(), Duration::ZERO);
+                    let agents: Vec<Slug> = (0..count).map(|at| slug(&format!("a{at}"))).collect();
+                    agents.iter().for_each(|agent| budget.begin(agent));
+                    // Tokens and calls, dollars and credits.
+                    let (mut has, mut heard) = (vec![[0.0; 4]; count], [0.0; 4]);
+                    for round in 0..4_u32 {
+                        for (at, agent) in agents.iter().enumerate() {
+                            let lease = budget.lease(agent).expect("a lease");
+                            // Every second agent loses those rounds.
+                            if at % 2 == 0 || lost & (1 << round) == 0 {
+                                budget.has_lease(agent);
+                                let counts =
+                                    [lease.tokens, lease.tool_calls].map(|count| count.expect("a limit") as f64);
+                                let cost = lease.cost_usd.expect("a limit");
+                                has[at] = [counts[0], counts[1], cost, lease.billed["credit"]];
+                            }
+                            for of in 0..4 {
+                                let all = heard[of] + has.iter().map(|has| has[of]).sum::<f64>();
+                                let told = format!("{count} of {limit}, lost {lost:b}, round {round}: {has:?}");
+                                assert!(all <= limit as f64 + 1e-9, "{told}: {all} of {of}");
+                            }
+                        }
+                        for (at, agent) in agents.iter().enumerate() {
+                            let used = has[at].map(|has| (has / 3.0_f64).floor());
+                            let billed = vec![Billed { unit: "credit".to_owned(), amount: used[3] }];
+                            let (output_tokens, cost_usd) = (used[0] as u64, Some(used[2]));
+                            budget.settle(agent, &Usage { output_tokens, billed, cost_usd, ..Usage::default() });
+                            let calls = (0..used[1] as u64).map(|call| format!("{round} {call}"));
+                            calls.for_each(|call| drop(budget.take_call(agent, Some(&call))));
+                            for of in 0..4 {
+                                (has[at][of], heard[of]) = (has[at][of] - used[of], heard[of] + used[of]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// Who is heard of × who asks: only what others may use unheard keeps one from spending the rest.
     #[test]
     fn what_may_be_used_unheard_is_nobody_elses() {
@@ -680,6 +763,7 @@ mod tests {
             tokens: Some(number),
             cost_usd: Some(number as f64),
             billed: BTreeMap::from([("credit".to_owned(), number as f64)]),
+            prices: BTreeMap::new(),
         };
         // A run's is shared, but for its time.
         for (run, agent, expected) in

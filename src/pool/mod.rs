@@ -59,7 +59,7 @@ pub(crate) use session_memory::SessionStore;
 pub(crate) use session_pool::SessionPool;
 pub(crate) use sessions::LiveSessions;
 pub(crate) use slots::SessionOwner;
-pub(crate) use spending::{OfRun, Spending, Spent, date};
+pub(crate) use spending::{OfRun, Priced, Spending, Spent, date};
 pub(crate) use timer::Limits;
 pub(crate) use user_messages::UserMessages;
 pub(crate) use work_tree::{Action, AgentChanges, Before, Interval, RunRepository, WorkTree};

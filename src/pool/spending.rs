@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::{Clock, SharedFile, zone_name};
 use crate::model::{Billed, RunId, Slug, Usage};
+use crate::settings::Price;
 
 /// Runs of which the file tells what each agent has spent: they may have been killed, and are to be resumed.
 const RUNS: usize = 16;
@@ -71,6 +72,24 @@ impl Spent {
         self.cost_usd += usage.cost_usd.unwrap_or_default();
         for Billed { unit, amount } in &usage.billed {
             *self.billed.entry(unit.clone()).or_default() += amount;
+        }
+    }
+}
+
+/// What the model calls of a session have cost by the user's prices since its engine last told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Priced(f64);
+
+impl Priced {
+    /// What a call adds to the cost: what its engine tells is of all calls since it last did. `None`: unknown.
+    pub(crate) fn cost(&mut self, usage: &Usage, price: Option<&Price>) -> Option<f64> {
+        match usage.cost_usd {
+            Some(told) => Some(told - std::mem::take(&mut self.0)),
+            None => {
+                let cost = price.and_then(|price| price.cost(usage));
+                self.0 += cost.unwrap_or_default();
+                cost
+            }
         }
     }
 }

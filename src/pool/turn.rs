@@ -15,7 +15,8 @@ use super::workers::{ToolInProgress, Work, Workers, outcome_of, unknown_end};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, RESTART_WAIT, Request, Session, spawn};
 use crate::model::{
-    Access, Attachment, EventKind, Outcome, Slug, Usage, Written, change_by, list, seconds, without_hidden,
+    Access, Attachment, EventKind, Outcome, ReachedHosts, Slug, Usage, Written, change_by, list, seconds,
+    without_hidden,
 };
 use crate::policy::is_in_inbox;
 
@@ -376,17 +377,10 @@ impl Workers {
     /// Counts what a model call has used. It costs what the user's prices say, until its engine tells what all since it
     /// last did have cost.
     fn used(&self, mut usage: Usage, work: &mut Work) {
-        match usage.cost_usd {
-            Some(told) => {
-                usage.cost_usd = Some(told - std::mem::take(&mut work.priced));
-                work.is_unpriced = false;
-            }
-            None => {
-                usage.cost_usd = self.budget.price_of(work.models()).and_then(|price| price.cost(&usage));
-                work.priced += usage.cost_usd.unwrap_or_default();
-                work.is_unpriced |= usage.cost_usd.is_none();
-            }
-        }
+        let is_told = usage.cost_usd.is_some();
+        let price = self.budget.price_of(work.models()).cloned();
+        usage.cost_usd = work.priced.cost(&usage, price.as_ref());
+        work.is_unpriced = !is_told && (work.is_unpriced || usage.cost_usd.is_none());
         work.usage += &usage;
         work.usage.context = usage.context.or(work.usage.context);
         self.budget.settle(&work.agent, &usage);
@@ -469,6 +463,10 @@ impl Workers {
                 let output_file = String::new();
                 tell(EventKind::ClonePrepared { command, exit_code, reason, seconds, output, output_file });
             }
+            Fact::Reached(ReachedHosts { reached, refused }) => {
+                work.hosts.reached.extend(reached);
+                work.hosts.refused.extend(refused);
+            }
             Fact::ConnectionLost(reason) => tell(EventKind::ConnectionLost { reason }),
             Fact::ConnectionRestored { attempts } => tell(EventKind::ConnectionRestored { attempts }),
             // An agent that ends without output has not done its task, unless it gave a verdict.
@@ -477,10 +475,7 @@ impl Workers {
             }
             Fact::Idle => return Some((Outcome::Completed, String::new())),
             Fact::Gone(reason) => return Some((Outcome::Lost, reason)),
-            Fact::Interrupted(reason)
-            | Fact::Failed(reason)
-            | Fact::Lost(reason)
-            | Fact::NoQuota { reason, .. } => {
+            Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::Lost(reason) | Fact::NoQuota { reason, .. } => {
                 return Some((Outcome::Failed, reason));
             }
             Fact::NoLogin { reason, hint } => {

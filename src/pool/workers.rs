@@ -20,6 +20,7 @@ use super::requests::{RequestHandler, Requester};
 use super::session_memory::News;
 use super::session_pool::{BorrowedSession, Returned, SessionPool};
 use super::slots::{SessionOrigin, SessionOwner, Standing};
+use super::spending::Priced;
 use super::timer::Limits;
 use super::{Budget, Cancel, LiveSessions, Place, Places, QuotaPolicy, Reports, WorkTree};
 use crate::compile::{
@@ -120,13 +121,13 @@ pub(crate) struct Work {
     /// See [`End`].
     sandbox: Option<SandboxLevel>,
     network: Option<NetworkAccess>,
-    hosts: ReachedHosts,
+    pub(super) hosts: ReachedHosts,
     /// See [`End`].
     pub(super) model: Option<WorkModel>,
     /// See [`End`].
     uncounted: BTreeSet<String>,
     /// What model calls have cost by the user's prices since its engine last told, and whether some have no price.
-    pub(super) priced: f64,
+    pub(super) priced: Priced,
     pub(super) is_unpriced: bool,
     /// It failed because nobody is logged in.
     pub(crate) no_login: Option<EngineError>,
@@ -442,7 +443,7 @@ impl Workers {
             hosts: ReachedHosts::default(),
             model: None,
             uncounted: BTreeSet::new(),
-            priced: 0.0,
+            priced: Priced::default(),
             is_unpriced: false,
             position: self.reports.position(),
             verdict: None,
@@ -828,9 +829,8 @@ impl Work {
 
 /// The model that a session was to have, and has.
 fn model_of(spec: &SessionSpec, borrowed: &BorrowedSession) -> WorkModel {
-    let known = |id: &str| Some(id.to_owned()).filter(|id| !id.is_empty());
-    let asked = spec.model.instead_of.as_ref().map_or(spec.model.id.as_str(), |instead_of| instead_of.model.as_str());
-    WorkModel { engine: borrowed.engine.clone(), asked: known(asked), used: known(borrowed.session.model()) }
+    let used = Some(borrowed.session.model().to_owned()).filter(|id| !id.is_empty());
+    WorkModel { engine: borrowed.engine.clone(), asked: spec.model.asked().map(str::to_owned), used }
 }
 
 /// What a session is told of this run and its conversation; a standing one only what it does not know.

@@ -19,6 +19,8 @@ use std::fmt;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub(crate) use engine_profile::{
     Argument, Chats, EngineProfile, Loopback, PLACEHOLDERS, Permission, PromptWay, SessionProtocol, StateMode,
     StreamKind, ToolsWay,
@@ -250,7 +252,7 @@ pub(crate) struct BudgetSettings {
 }
 
 /// What a model's tokens cost, in US dollars for a million.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Price {
     pub(crate) input: Option<f64>,
     pub(crate) output: Option<f64>,
@@ -285,10 +287,15 @@ impl Price {
     }
 }
 
+/// The price of a model by one of these names, if the table has it.
+pub(crate) fn price_of<'p>(prices: &'p BTreeMap<String, Price>, models: [Option<&str>; 2]) -> Option<&'p Price> {
+    models.into_iter().flatten().find_map(|model| prices.get(&model.to_lowercase()))
+}
+
 impl BudgetSettings {
     /// The price of a model by one of these names, if the user's table has it.
     pub(crate) fn price_of(&self, models: [Option<&str>; 2]) -> Option<&Price> {
-        models.into_iter().flatten().find_map(|model| self.prices.get(&model.to_lowercase()))
+        price_of(&self.prices, models)
     }
 
     /// Whether anything is limited beyond a single run.

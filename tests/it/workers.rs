@@ -239,7 +239,16 @@ agent = "ada"
 steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5; case $HOME$(ls) in *two*slow*) sleep 25;; esac" },
          { tool = "squad_log_decision", args = { title = "Kept" } }, { say = "Done." }]
 "#;
-    for (is_early, is_elsewhere) in [(true, true), (true, false), (false, true), (false, false)] {
+    // Cut off in the middle, or complete when nobody listens any more.
+    const WHOLE: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; case $HOME in *two) sleep 25;; *) sleep 1;; esac; echo x > whole-$(basename $HOME).txt" },
+         { say = "Done." }]
+"#;
+    for (is_early, is_elsewhere, work) in
+        [(true, true, WORK), (true, false, WORK), (false, true, WORK), (false, true, WHOLE), (false, false, WORK)]
+    {
         let repo = repo();
         let [down, homes] = ["down", ""].map(|name| away(&repo, name).display().to_string());
         let hosts = ["one", "two"].map(|host| {
@@ -258,14 +267,14 @@ steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5; case
             fs::write(&down, "").expect("a file");
         }
         if !is_early && is_elsewhere {
-            // A worker that is at its lease's end takes some seconds to close its sessions.
+            // The first host is asked again while the second one works.
             repo.write("slow.txt", "");
         }
-        let mut child = start(&repo, WORK, &["--on", "any", "--permissions", "allow", "--no-commit", "build it"]);
+        let mut child = start(&repo, work, &["--on", "any", "--permissions", "allow", "--no-commit", "build it"]);
         let mut begun = wait_for(&mut child, "host.assigned");
         let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
         if !is_early {
-            begun += &wait_for(&mut child, "sleep 5");
+            begun += &wait_for(&mut child, "tool.started");
             // The command begins once it is allowed, and that is said over the connection.
             let written = format!(".local/state/squad/workers/orders/{run}-ada/work/repo/where.txt");
             let (written, since) = (away(&repo, "one").join(written), Instant::now());
@@ -281,7 +290,9 @@ steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5; case
             }
         }
         let (out, code) = rest(child);
-        let (out, told) = (begun + &out, format!("early: {is_early}, elsewhere: {is_elsewhere}"));
+        let is_whole = work == WHOLE;
+        let told = format!("early: {is_early}, elsewhere: {is_elsewhere}, whole: {is_whole}");
+        let out = begun + &out;
         let assigned = out.matches("\"type\":\"host.assigned\"").count();
         let log = || repo.git(&["log", "-1", "--format=%H", &format!("refs/squad/runs/{run}_left/ada-one")]);
         if is_elsewhere {
@@ -290,10 +301,28 @@ steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5; case
             if !is_early {
                 let left = repo.git(&["show", &format!("{}:where.txt", log().trim())]);
                 assert_eq!(left, format!("{homes}one\n"), "{told}");
+                let names = repo.git(&["ls-tree", "--name-only", log().trim()]);
+                assert_eq!(names.contains("whole-one.txt"), is_whole, "{told}: {names}");
+                assert!(out.contains(&format!("git show {}", log().trim())), "{told}: {out}");
             }
         } else {
             assert!(code == Some(1) && assigned == 1, "{told}: {out}");
             assert!(out.contains(&format!("--resume {run}")), "{told}: {out}");
+            // Where it never began, nothing is lost.
+            let state = if is_early { "failed" } else { "lost" };
+            let ends = |state: &str| out.matches(&format!("\"type\":\"agent.{state}\"")).count();
+            assert_eq!(
+                (ends("failed"), ends("lost")),
+                (usize::from(is_early), usize::from(!is_early)),
+                "{told}: {out}"
+            );
+            let log: Value = serde_json::from_str(&squad(&repo, &["log", "--json"]).out).expect("JSON");
+            assert_eq!(
+                (&log["runs"][0]["status"], &log["runs"][0]["agents"]["ada"]),
+                (&"failed".into(), &state.into())
+            );
+            let status = squad(&repo, &["log", &run]);
+            assert!(status.out.contains(&format!("{state}: ")) && status.out.contains("one"), "{told}: {status}");
             let again = ["orchestrate", "--json", "--resume", &run, "--script", "../script.toml", "--on", "two"];
             let again = squad(&repo, &again);
             assert_eq!(again.code, 0, "{told}: {again}");
@@ -303,8 +332,104 @@ steps = [{ say = "Begun." }, { run = "ls; echo $HOME >> where.txt; sleep 5; case
         assert_eq!(repo.git(&["show", &format!("{}:where.txt", last.trim())]), format!("{homes}two\n"), "{told}");
         let decisions = repo.squad(&["decisions", "list", "--json"]);
         let list: Value = serde_json::from_str(&decisions.out).expect("JSON");
-        assert_eq!(list["decisions"].as_array().expect("a list").len(), 1, "{told}: {decisions}");
+        let count = usize::from(!is_whole);
+        assert_eq!(list["decisions"].as_array().expect("a list").len(), count, "{told}: {decisions}");
     }
+}
+
+/// How often its launcher fails at first × for how long a host is looked for: one that is there soon has its agent.
+#[test]
+fn a_host_that_is_not_there_yet_is_tried_again() {
+    for (failures, lease, completes) in [(0, "1h", true), (2, "1h", true), (9, "1s", false)] {
+        let repo = repo();
+        let count = away(&repo, "count").display().to_string();
+        let gate = format!(
+            "unset XDG_STATE_HOME; echo x >> {count}; [ $(wc -l < {count}) -gt {failures} ] || {{ echo no route >&2; exit 255; }};"
+        );
+        let host = launcher(&repo, "one", &gate) + &format!("lease = \"{lease}\"\n");
+        repo.write("../home/config/squad/config.toml", &host);
+        repo.write("../script.toml", "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n");
+        let given = ["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada", "--on", "one"];
+        let output = squad(&repo, &[&given[..], &["--no-commit", "write it"]].concat());
+        let events = TestRepo::events(&output);
+        assert_eq!(output.code == 0, completes, "{failures}: {output}");
+        match completes {
+            true => assert_eq!(fs::read_to_string(&count).expect("a file").lines().count(), failures + 1, "{output}"),
+            false => {
+                let reason = of(&events, "agent.failed")[0]["reason"].as_str().expect("a reason");
+                assert!(reason.contains("no route"), "{reason}");
+            }
+        }
+    }
+}
+
+/// What the user's sandbox says of the network × what the host's own does: programs there reach what both let them, and what
+/// they reached is recorded.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_host_reaches_what_the_user_lists_and_its_own_configuration_leaves() {
+    let (listed, other) = (server(), server());
+    let place = |port: u16| format!("127.0.0.1:{port}");
+    let fetch = |port: u16| format!("curl -s --max-time 5 http://{}/ || echo none", place(port));
+    let tunnel = "curl -s --max-time 5 http://unlisted.invalid/ -o /dev/null -w '%{http_code}'";
+    let both = format!("hosts = [\"{}\", \"{}\"]\n", place(listed), place(other));
+    let one = format!("hosts = [\"{}\"]\n", place(listed));
+    for (user, own, network, reached) in [
+        (one.clone(), String::new(), "listed", [true, false]),
+        (both.clone(), String::new(), "listed", [true, true]),
+        // Its own list keeps nothing from being listed, and adds nothing.
+        (both.clone(), one.clone(), "listed", [true, false]),
+        (one.clone(), both.clone(), "listed", [true, false]),
+        (both.clone(), "network = \"listed\"\n".to_owned(), "listed", [false, false]),
+        ("network = \"open\"\n".to_owned(), String::new(), "open", [true, true]),
+        ("network = \"open\"\n".to_owned(), "network = \"listed\"\n".to_owned(), "listed", [false, false]),
+        (one.clone(), "network = \"open\"\n".to_owned(), "listed", [true, false]),
+    ] {
+        let Some(mut world) = crate::sandbox::World::at("full") else { return };
+        let gone =
+            "unset SQUAD_SANDBOX_LEVEL SQUAD_SANDBOX_REQUIRE SQUAD_ISOLATION_HOST XDG_STATE_HOME XDG_CONFIG_HOME;";
+        let host = launcher(&world.repo, "far", gone);
+        world.repo.write("../home/config/squad/config.toml", &format!("{host}[sandbox]\n{user}"));
+        world.repo.write("../home/hosts/far/.config/squad/config.toml", &format!("[sandbox]\n{own}"));
+        world.repo.variables.insert("SQUAD_ISOLATION_HOST".into(), "far".into());
+        let output = world.run(&[&fetch(listed), &fetch(other), tunnel]);
+        let told = format!("{user} {own}: {output}");
+        assert_eq!(output.code, 0, "{told}");
+        let events = TestRepo::events(&output);
+        let work = of(&events, "agent.completed")[0];
+        if network == "listed" && work["network"] == "open" {
+            eprintln!("this system has no network of a program's own: {work}");
+            return;
+        }
+        assert_eq!((&work["sandbox"], &work["network"]), (&"full".into(), &network.into()), "{told}");
+        let said = crate::sandbox::results(&output);
+        let said: Vec<bool> = said.lines().map(|line| line.contains("hello")).collect();
+        assert_eq!(said[..2], reached, "{told}");
+        if network == "open" {
+            assert!(work["hosts"].is_null(), "{told}");
+            continue;
+        }
+        assert_eq!(work["hosts"]["refused"], serde_json::json!(["unlisted.invalid:80"]), "{told}");
+        let mut expected: Vec<String> =
+            [listed, other].into_iter().zip(reached).filter(|(_, is)| *is).map(|(port, _)| place(port)).collect();
+        expected.sort();
+        assert_eq!(work["hosts"]["reached"], serde_json::json!(expected), "{told}");
+    }
+}
+
+/// A server on this machine, which says `hello` to everybody.
+#[cfg(target_os = "linux")]
+fn server() -> u16 {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\nhello\n");
+        }
+    });
+    port
 }
 
 /// With a budget and without one, the connection is gone for a while: no more is used there meanwhile than the agent was
@@ -470,6 +595,44 @@ fn work_that_nobody_took_is_recovered() {
     assert!(code == Some(2) && err.contains("there is no order `nobodys`"), "{err}");
 }
 
+/// How the work on a host ended × how old it is × `--force`: only what was taken is removed unasked.
+#[cfg(target_os = "linux")]
+#[test]
+fn gc_keeps_what_nobody_has_taken() {
+    for is_dead in [false, true] {
+        let repo = repo();
+        let mut child = start(&repo, SLOW, &["--on", "one", "--permissions", "allow", "--no-commit", "build it"]);
+        let begun = wait_for(&mut child, "sleep 2");
+        let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
+        if is_dead {
+            child.kill().expect("it runs");
+            child.wait().expect("it ends");
+            kill(&format!("worker --serve {run}"));
+        } else {
+            assert_eq!(rest(child).1, Some(0));
+        }
+        while !there(&repo, "one", &["worker", "--list"]).0.contains("ended") {}
+        let folder = away(&repo, "one").join(format!(".local/state/squad/workers/orders/{run}-ada"));
+        for (is_old, force) in [(false, false), (false, true), (true, false), (true, true)] {
+            if is_old && folder.exists() {
+                let touched = Command::new("touch").args(["-d", "20 days ago"]).arg(folder.join("order.json")).status();
+                assert!(touched.expect("touch runs").success());
+            }
+            let before = folder.exists();
+            let given: &[&str] = if force { &["worker", "--gc", "--force"] } else { &["worker", "--gc"] };
+            let (out, err, code) = there(&repo, "one", given);
+            let told = format!("dead: {is_dead}, old: {is_old}, force: {force}: {out}{err}");
+            let is_kept = is_dead && !(is_old && force);
+            assert_eq!((code, folder.exists()), (Some(0), is_kept), "{told}");
+            let count = if before && !is_kept { "removed 1 order " } else { "removed 0 orders " };
+            assert!(out.starts_with(count), "{told}");
+            assert_eq!(err.contains("kept, as no squad has taken its work"), is_kept, "{told}");
+            assert_eq!(err.contains("no squad had taken the work of"), is_dead && !is_kept, "{told}");
+            assert_eq!(err.contains(&run), is_dead, "{told}");
+        }
+    }
+}
+
 /// Kills the processes of a squad's launchers.
 fn kill_relays(squad: u32) {
     let children = Command::new("pgrep").args(["-P", &squad.to_string()]).output().expect("pgrep runs");
@@ -560,8 +723,8 @@ fn launchers_of_every_kind_are_borne() {
             "host stops, squad 1.0: it closed its output; its process ended (exit status: 3)",
         ),
     ];
-    let hosts: String = broken.iter().map(|(host, before, _)| launcher(&repo, host, before)).collect();
-    repo.write("../home/config/squad/config.toml", &hosts);
+    let hosts = broken.iter().map(|(host, before, _)| launcher(&repo, host, before) + "lease = \"1s\"\n");
+    repo.write("../home/config/squad/config.toml", &hosts.collect::<String>());
     repo.write("../script.toml", "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n");
     for (host, _, why) in broken {
         let given =

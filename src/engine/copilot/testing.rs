@@ -136,6 +136,7 @@ pub(crate) fn show(fact: &Fact) -> String {
             format!("{session} {how} {tokens_before} -> {tokens_after:?}")
         }
         Fact::Prepared { command, exit_code, .. } => format!("prepared by {command}: {exit_code:?}"),
+        Fact::Reached(hosts) => format!("reached {hosts:?}"),
         Fact::ConnectionLost(reason) => format!("connection lost: {reason}"),
         Fact::ConnectionRestored { attempts } => format!("connection restored: {attempts}"),
         Fact::Idle => "idle".to_owned(),

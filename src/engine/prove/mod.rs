@@ -451,7 +451,9 @@ impl<S: Stage, T: FnMut(&Answer)> Proof<'_, S, T> {
                 Fact::Usage(usage) => self.seen.tokens += usage.input_tokens + usage.output_tokens,
                 Fact::Exited(_) => self.seen.exited = true,
                 Fact::Idle => return None,
-                Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::Lost(reason) | Fact::Gone(reason) => return Some(reason),
+                Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::Lost(reason) | Fact::Gone(reason) => {
+                    return Some(reason);
+                }
                 Fact::NoQuota { reason, .. } | Fact::NoLogin { reason, .. } => return Some(reason),
                 _ => {}
             }

@@ -374,7 +374,7 @@ impl Turn {
         let (mirror, mut order) = (Arc::clone(mirror), order.clone());
         order.base = aside(move || mirror.base()).await?;
         order.id = format!("{}-{}", order.id, &unique[20..]);
-        order.budget = (self.options.budget)();
+        order.budget = self.options.allowance.lease();
         let opening = Opening { resume: false, asks: false, ..self.opening.clone() };
         let (id, base) = (order.id.clone(), order.base.clone());
         let turns = self.mailbox.turns();
@@ -382,6 +382,7 @@ impl Turn {
         let order = to_json(&order).map_err(|error| error.to_string())?.into_bytes();
         let (mailbox, of) = (Arc::clone(&self.mailbox), id.clone());
         aside(move || mailbox.send(&of, &order, &base)).await?;
+        self.options.allowance.has_arrived();
         Ok(id)
     }
 

@@ -29,7 +29,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, spawn};
-use crate::model::{Access, AvailableModels, SandboxLevel};
+use crate::model::{Access, AvailableModels, NetworkAccess, SandboxLevel};
+use crate::settings::Price;
 
 /// Incremented when older versions cannot understand newer messages.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -102,6 +103,13 @@ pub(crate) struct Order {
     pub(crate) sandbox: SandboxLevel,
     /// … and whether it has to.
     pub(crate) requires_sandbox: bool,
+    /// What of the network they reach at level `full`; `None`: listed hosts where that is to be had. A worker that is older
+    /// goes by its own configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<NetworkAccess>,
+    /// The hosts that they may reach besides those that engines and package managers need.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reachable: Vec<String>,
     /// What the rehearsal engine plays.
     pub(crate) script: Option<String>,
     /// Seconds that a worker goes on without its client.
@@ -128,6 +136,10 @@ pub(crate) struct BudgetLease {
     pub(crate) cost_usd: Option<f64>,
     /// In the engines' own units.
     pub(crate) billed: BTreeMap<String, f64>,
+    /// The user's prices by model, for engines that do not tell what their calls cost; only where the cost is limited. A
+    /// worker that is older counts no cost for such engines.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) prices: BTreeMap<String, Price>,
 }
 
 /// Asks whether the worker is there, and renews its lease.
@@ -251,6 +263,9 @@ pub(crate) struct NumberedFact {
     pub(crate) number: u64,
     pub(crate) session: u64,
     pub(crate) fact: Fact,
+    /// What a model call adds to the cost by the user's prices, in US dollars. Only the worker that wrote it reads it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) priced: Option<f64>,
 }
 
 /// A part of what an agent changed.
@@ -385,6 +400,8 @@ mod tests {
             engine: "copilot".to_owned(),
             sandbox: SandboxLevel::Full,
             requires_sandbox: false,
+            network: None,
+            reachable: Vec::new(),
             script: None,
             lease: 3600,
             budget: None,
@@ -422,6 +439,7 @@ mod tests {
             tokens: Some(1000),
             cost_usd: Some(0.25),
             billed: BTreeMap::from([("premium_requests".to_owned(), 2.0)]),
+            prices: BTreeMap::new(),
         };
         let (secrets, setup) = (vec!["NPM_TOKEN".to_owned()], vec!["npm".to_owned(), "ci".to_owned()]);
         let limited = Order { budget: Some(budget), secrets, setup, ..order };

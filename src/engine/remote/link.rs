@@ -111,7 +111,12 @@ impl Link {
     pub(super) async fn start(mut options: Options, timeouts: Timeouts) -> Result<Arc<Self>, EngineError> {
         options.order.client = unique_id().to_string();
         let registry = Registry::new(Arc::clone(&options.mirror));
-        let attached = attach(&options, &registry, timeouts).await?;
+        let end = Instant::now() + timeouts.first.min(Duration::from_secs(options.order.lease));
+        let is_passing = |error: &EngineError| matches!(error, EngineError::Unreachable { .. });
+        let attached = match attach(&options, &registry, timeouts).await {
+            Err(error) if is_passing(&error) => retry(&options, &registry, timeouts, end, is_passing).await?.0,
+            first => first?,
+        };
         let Attached { child, connection, begun, .. } = attached;
         let link = Arc::new(Self {
             options,
@@ -212,10 +217,11 @@ impl Link {
         let silent = async {
             loop {
                 sleep(self.timeouts.ping).await;
-                let alive = Alive { after: self.registry.last_fact(), budget: (self.options.budget)() };
-                let answer = connection.request(method::ALIVE, &json!(alive), self.timeouts.request).await;
-                if let Err(error @ CallError::TimedOut(_)) = answer {
-                    return error.to_string();
+                let alive = Alive { after: self.registry.last_fact(), budget: self.options.allowance.lease() };
+                match connection.request(method::ALIVE, &json!(alive), self.timeouts.request).await {
+                    Ok(_) => self.options.allowance.has_arrived(),
+                    Err(error @ CallError::TimedOut(_)) => return error.to_string(),
+                    Err(_) => {}
                 }
             }
         };
@@ -227,16 +233,7 @@ impl Link {
 
     async fn again(&self) -> Result<(Launcher, Arc<Connection>), EngineError> {
         let end = Instant::now() + Duration::from_secs(self.options.order.lease);
-        let mut attempts = 0;
-        let attached = loop {
-            attempts += 1;
-            sleep(backoff(self.timeouts.backoff, attempts.min(MAX_DOUBLINGS))).await;
-            match attach(&self.options, &self.registry, self.timeouts).await {
-                Ok(attached) => break attached,
-                Err(error) if Instant::now() >= end => return Err(error),
-                Err(error) => tracing::debug!("{}: {error}", self.options.launch.host),
-            }
-        };
+        let (attached, attempts) = retry(&self.options, &self.registry, self.timeouts, end, |_| true).await?;
         let Attached { child, connection, taken, begun } = attached;
         *self.begun.lock() = begun;
         self.registry.report_all(|| Fact::ConnectionRestored { attempts });
@@ -277,6 +274,26 @@ struct OpenSession<'o> {
     opening: &'o Opening,
 }
 
+/// Attaches again and again until `end`, with waits that double, and at least once. Returns how often it tried.
+async fn retry(
+    options: &Options,
+    registry: &Arc<Registry>,
+    timeouts: Timeouts,
+    end: Instant,
+    is_passing: impl Fn(&EngineError) -> bool,
+) -> Result<(Attached, u32), EngineError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        sleep(backoff(timeouts.backoff, attempts.min(MAX_DOUBLINGS))).await;
+        match attach(options, registry, timeouts).await {
+            Ok(attached) => return Ok((attached, attempts)),
+            Err(error) if Instant::now() >= end || !is_passing(&error) => return Err(error),
+            Err(error) => tracing::debug!("{}: {error}", options.launch.host),
+        }
+    }
+}
+
 /// Launches a worker and gives it the order, with what it lacks for that.
 async fn attach(options: &Options, registry: &Arc<Registry>, timeouts: Timeouts) -> Result<Attached, EngineError> {
     let (mut child, connection, hello) = launch(&options.launch, Arc::clone(registry), timeouts).await?;
@@ -310,8 +327,9 @@ async fn give_order(
     let mut order = options.order.clone();
     order.base = base.await?;
     order.after = registry.last_fact();
-    order.budget = (options.budget)();
+    order.budget = options.allowance.lease();
     let taken: Taken = ask(connection, method::ORDER, &order, timeouts.request).await?;
+    options.allowance.has_arrived();
     if taken.lacks {
         let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
         let (mirror, has, path) = (Arc::clone(&options.mirror), taken.has.clone(), file.path().to_owned());

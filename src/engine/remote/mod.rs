@@ -49,6 +49,24 @@ pub(crate) trait Mirror: Send + Sync {
     fn take(&self, file: &Path, commit: &str) -> Result<(), String>;
 }
 
+/// What an agent may use of the run's budgets without this process.
+pub(crate) trait Allowance: Send + Sync {
+    /// As it is now; `None`: nothing limits it.
+    fn lease(&self) -> Option<BudgetLease>;
+
+    /// The agent's worker has the last one, and goes by no earlier one.
+    fn has_arrived(&self);
+}
+
+/// Nothing limits it.
+impl Allowance for () {
+    fn lease(&self) -> Option<BudgetLease> {
+        None
+    }
+
+    fn has_arrived(&self) {}
+}
+
 /// How to start a worker.
 #[derive(Clone)]
 pub(crate) struct Launch {
@@ -81,8 +99,7 @@ pub(crate) struct Options {
     pub(crate) mirror: Arc<dyn Mirror>,
     /// Of a batch host.
     pub(crate) mailbox: Option<Arc<dyn Mailbox>>,
-    /// What the agent may use without this process, as it is now.
-    pub(crate) budget: Arc<dyn Fn() -> Option<BudgetLease> + Send + Sync>,
+    pub(crate) allowance: Arc<dyn Allowance>,
 }
 
 impl Options {
@@ -97,6 +114,9 @@ impl Options {
 struct Timeouts {
     /// Until the worker says anything: a job may have to be scheduled first.
     start: Duration,
+    /// How long a host is looked for that was never reached: a laptop may just have woken up. Nothing is lost when that is
+    /// given up, and whoever mistyped its name, or has other hosts, does not wait for a lease.
+    first: Duration,
     request: Duration,
     /// To make the clone ready, and to open a session.
     open: Duration,
@@ -111,6 +131,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             start: Duration::from_secs(120),
+            first: Duration::from_secs(60),
             request: Duration::from_secs(60),
             open: Duration::from_secs(1800),
             ping: Duration::from_secs(15),

@@ -185,7 +185,7 @@ impl Registry {
     }
 
     /// `bytes`: those of its texts.
-    fn fact(&self, NumberedFact { number, session, fact }: NumberedFact, bytes: u64) {
+    fn fact(&self, NumberedFact { number, session, fact, .. }: NumberedFact, bytes: u64) {
         let mut is_too_much = false;
         {
             let mut inner = self.inner.lock();

@@ -25,7 +25,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::engine::rehearsal::Script;
-use crate::engine::remote::frames::{Order, PROTOCOL};
+use crate::engine::remote::Allowance;
+use crate::engine::remote::frames::{BudgetLease, Order, PROTOCOL};
 use crate::engine::{EngineKind, remote};
 use crate::env::files::{Measured, measure, remove_tree, replace};
 use crate::env::{Env, real};
@@ -692,6 +693,10 @@ impl Clones {
 
     /// Looks for a host that an agent was given up on, as long as the run lasts. Once it is there, its worker ends, and what
     /// it had changed is kept as a ref: the run goes on with what it got first.
+    ///
+    /// The move decides whose result is accepted, and not who ends first: whoever works now has decided, answered colleagues
+    /// and been reviewed on top of what the first host had sent. A late result in its place would take back what others were
+    /// told. Nothing of it is lost that way: it is a commit, which the run names.
     fn look_for(&self, agent: &Slug, clone: &Repository, host: String, held: Option<Slot>) {
         let (basis, place) = (Arc::clone(&self.basis), self.folder.join(agent.as_str()));
         let warn = {
@@ -713,7 +718,7 @@ impl Clones {
                 let engine = EngineKind::Rehearsal.name().to_owned();
                 let (secrets, setup) = Default::default();
                 let order = Order { engine, script: None, secrets, setup, ..options.order };
-                remote::Options { mirror, order, budget: Arc::new(|| None), ..options }
+                remote::Options { mirror, order, allowance: Arc::new(()), ..options }
             }
             // The order of a batch host was withdrawn.
             Ok(_) => return,
@@ -1146,6 +1151,8 @@ impl Basis {
             engine: String::new(),
             sandbox: settings.sandbox.level,
             requires_sandbox: settings.sandbox.require,
+            network: settings.sandbox.network,
+            reachable: settings.sandbox.hosts.iter().map(ToString::to_string).collect(),
             script: self.script.as_ref().map(|script| script.text.clone()),
             lease: configured.map_or(0, |host| host.lease.as_secs()),
             budget: None,
@@ -1161,9 +1168,8 @@ impl Basis {
         let root = project.folder.root.display().to_string();
         let references = ["sent", "work"].map(|kind| format!("{REFS}{}_{kind}/{agent}", self.run));
         let mirror = CloneMirror::of(&self.project.repository, clone, references, place.join(CARRIED));
-        let (budgets, name) = (Arc::clone(&self.budget), agent.clone());
-        let budget = Arc::new(move || budgets.lease(&name));
-        Ok(remote::Options { launch, order, root, mirror, mailbox, budget })
+        let allowance = Arc::new(AllowanceOf { budget: Arc::clone(&self.budget), agent: agent.clone() });
+        Ok(remote::Options { launch, order, root, mirror, mailbox, allowance })
     }
 
     fn tree_of(&self, agent: &Slug, place: &Path, repository: &Repository) -> Result<Arc<WorkTree>, String> {
@@ -1270,6 +1276,22 @@ impl Clones {
         }
         let place = slot.as_ref().map(|made| Arc::clone(&made.place));
         place.ok_or_else(|| "its clone is gone".to_owned())
+    }
+}
+
+/// An agent's part of the run's budgets.
+struct AllowanceOf {
+    budget: Arc<Budget>,
+    agent: Slug,
+}
+
+impl Allowance for AllowanceOf {
+    fn lease(&self) -> Option<BudgetLease> {
+        self.budget.lease(&self.agent)
+    }
+
+    fn has_arrived(&self) {
+        self.budget.has_lease(&self.agent);
     }
 }
 

@@ -86,7 +86,7 @@ impl Job {
     fn tell(&self, session: u64, fact: Fact) {
         let mut facts = self.facts.lock();
         let number = facts.0 + facts.1.len() as u64 + 1;
-        let fact = json!(NumberedFact { number, session, fact });
+        let fact = json!(NumberedFact { number, session, fact, priced: None });
         facts.1.push(fact.clone());
         self.send(&fact);
     }
@@ -369,7 +369,7 @@ impl Squad {
             root: format!("/squad/{run}/p"),
             mirror,
             mailbox: None,
-            budget: Arc::new(|| None),
+            allowance: Arc::new(()),
         }
     }
 

@@ -299,6 +299,8 @@ pub(super) fn fail_where_a_host_is_gone(hosts: &mut Hosts) {
     let problem = two["problem"].as_str().unwrap_or_default();
     assert!(problem.contains("exit status: 255") && problem.contains("Connection refused"), "{found}");
     let configuration = repo.read("../home/config/squad/config.toml");
+    // It is looked for as long as that.
+    let configuration = configuration.replace("slots", "lease = \"1s\"\nslots");
     let places = "[agents.ada]\nhost = \"one\"\n[agents.bob]\nhost = \"two\"\n";
     repo.write("../home/config/squad/config.toml", &(configuration + places));
     repo.write("../script.toml", &script(""));

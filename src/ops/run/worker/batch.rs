@@ -10,6 +10,7 @@ use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::grant::Grant;
+use super::purse::Purse;
 use super::site::{self, Changes, Site};
 use super::{LOCK, ORDER, folder_of, hello, make_private};
 use crate::engine::remote::frames::{
@@ -33,6 +34,8 @@ use crate::policy::Permissions;
 use crate::pool::{Cancel, Canceller, Message, Reports, RequestHandler, Requester};
 use crate::tools::Tool;
 
+/// Why a job's agent ends.
+const USED_UP: &str = "what it might use of the budgets is used up";
 /// The refs of orders that are being read.
 const JOBS: &str = "refs/squad/jobs/";
 /// Most bytes of an order.
@@ -187,6 +190,7 @@ async fn agent(
     outbox: &mut Outbox,
 ) -> Result<(Fact, Option<Vec<u8>>), Stopped> {
     let BatchOrder { order, root, opening, send, may_act, turns: _ } = batch;
+    let budget = order.budget.clone();
     let site = Arc::new(Site::prepare(env, folder, &order, store).await?);
     outbox.secrets = Arc::clone(&site.grant);
     let (to, base) = (site.root.display().to_string(), order.base.clone());
@@ -218,7 +222,10 @@ async fn agent(
     let requester = Requester::new(agent, reports, !may_act, None).at_tier(tier);
     let attachments = site.attach(send.attachments)?;
     let text = here(Value::String(send.text)).as_str().unwrap_or_default().to_owned();
+    let asked = opening.spec.model.asked().map(str::to_owned);
     let mut session = site.engine.open(opening).await.map_err(|error| error.with_hint())?;
+    let mut purse = Purse::of(budget);
+    purse.opened(1, [Some(session.model().to_owned()).filter(|model| !model.is_empty()), asked]);
     session.send(&text, &attachments).await.map_err(|error| error.with_hint())?;
     if let Some(prepared) = site.prepared() {
         outbox.fact(prepared)?;
@@ -241,21 +248,31 @@ async fn agent(
                     return Err(stopped);
                 }
                 next = Instant::now() + EVERY;
+                if purse.is_empty() {
+                    session.abort().await;
+                    break Fact::Failed(USED_UP.to_owned());
+                }
                 continue;
             }
         };
+        purse.count(outbox.count, 1, &fact);
         let told = match fact {
             Fact::Request(request) => answer(request, &handler, &requester, outbox).await,
             Fact::Alive | Fact::MessageDelta(_) => Ok(()),
             fact if fact.is_last() => break fact,
             fact => outbox.fact(fact),
         };
+        let told = told.and_then(|()| if purse.is_empty() { Err(USED_UP.to_owned()) } else { Ok(()) });
         if let Err(why) = told {
             // What it changed so far is not lost.
             session.abort().await;
             break Fact::Failed(why);
         }
     };
+    let seen = session.traffic().map(|traffic| traffic.seen_since(0)).unwrap_or_default();
+    if !seen.is_empty() {
+        outbox.fact(Fact::Reached(seen))?;
+    }
     session.close().await;
     let changed = Arc::clone(&site);
     let changes = aside(env.threads, move || changed.changes()).await?;
@@ -332,13 +349,13 @@ impl Outbox {
 
     fn fact(&mut self, fact: Fact) -> Result<(), String> {
         self.count += 1;
-        self.say(method::FACT, &json!(NumberedFact { number: self.count, session: 1, fact }))
+        self.say(method::FACT, &json!(NumberedFact { number: self.count, session: 1, fact, priced: None }))
     }
 
     /// The last fact, for which there is always room.
     fn end(&mut self, fact: Fact) {
         self.count += 1;
-        let of = |fact| json!(NumberedFact { number: self.count, session: 1, fact });
+        let of = |fact| json!(NumberedFact { number: self.count, session: 1, fact, priced: None });
         let last = of(fact);
         let last = match last.to_string().len() as u64 > END / 2 {
             true => of(Fact::Failed("how it ended is too long to be reported".to_owned())),

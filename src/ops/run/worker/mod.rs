@@ -10,6 +10,7 @@
 mod batch;
 mod grant;
 mod outbox;
+mod purse;
 mod recover;
 mod serve;
 mod session;
@@ -34,10 +35,10 @@ use crate::engine::remote::frames::{Hello, Order, PROTOCOL, method};
 use crate::env::files::{Measured, measure};
 use crate::env::{Env, lock};
 use crate::error::Failure;
-use crate::ops::own_settings;
 use crate::ops::run::host::{Endpoint, name};
 use crate::ops::run::local_file;
 use crate::ops::team::engines;
+use crate::ops::{own_settings, runtime};
 use crate::program::Program;
 
 const LOCK: &str = "lock";
@@ -48,7 +49,7 @@ const MAX_ORDER: u64 = 16 * 1024 * 1024;
 /// How long the process that works may take until it can be reached.
 const STARTING: Duration = Duration::from_secs(20);
 const INTERVAL: Duration = Duration::from_millis(5);
-/// How long an order that nobody came back to is kept.
+/// How long the work of an order that nobody came back to is kept in any case.
 const KEPT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// An order on this host.
@@ -217,20 +218,61 @@ pub(crate) fn list(env: &Env) -> Vec<OrderStatus> {
     orders(env).into_iter().map(status).collect()
 }
 
-/// Removes ended orders: all, or those that nobody came back to for long. Returns their number and bytes.
-pub(crate) fn clear(env: &Env, all: bool) -> (usize, u64) {
-    let (mut count, mut bytes) = (0, 0);
-    for (_, folder) in orders(env) {
-        let at = folder.join(ORDER).metadata().and_then(|facts| facts.modified());
-        let age = at.ok().and_then(|at| SystemTime::from(env.clock.now()).duration_since(at).ok()).unwrap_or_default();
-        if is_running(&folder) || !(all || age > KEPT) {
-            continue;
+/// What became of the ended orders on this host.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Cleared {
+    /// The number of those that were removed, and their bytes.
+    pub(crate) removed: usize,
+    pub(crate) bytes: u64,
+    /// Those that stay.
+    pub(crate) kept: Vec<Untaken>,
+    /// Those that were removed because of their age.
+    pub(crate) dropped: Vec<Untaken>,
+}
+
+/// An ended order with work that no client has taken, as far as is known.
+#[derive(Debug, Serialize)]
+pub(crate) struct Untaken {
+    pub(crate) id: String,
+    /// Why that is not known.
+    pub(crate) problem: Option<String>,
+}
+
+/// Removes ended orders whose work was taken; others only if they are old and `force` says so.
+pub(crate) fn clear(env: &Env, force: bool) -> Result<Cleared, Failure> {
+    let (runtime, mut cleared) = (runtime(env)?, Cleared::default());
+    for (id, folder) in orders(env) {
+        let Ok(lock) = recover::hold(&folder) else { continue };
+        let file = folder.join(ORDER);
+        let untaken = match local_file::read::<Order>(&file) {
+            Some(order) => runtime.block_on(recover::untaken(env, &folder, order)).map(|untaken| untaken.is_some()),
+            // It ended before it had one.
+            None if !file.exists() => Ok(false),
+            None => Err("its order cannot be read".to_owned()),
+        };
+        if !matches!(untaken, Ok(false)) {
+            let is_old = force && age(env, &file).is_some_and(|age| age > KEPT);
+            let list = if is_old { &mut cleared.dropped } else { &mut cleared.kept };
+            list.push(Untaken { id, problem: untaken.err() });
+            if !is_old {
+                continue;
+            }
         }
         let size = measure([folder.clone()], usize::MAX).bytes;
+        if cfg!(windows) {
+            // A folder with an open file cannot be removed there.
+            drop(lock);
+        }
         // What stays is tried again by the next call.
         if fs::remove_dir_all(&folder).is_ok() {
-            (count, bytes) = (count + 1, bytes + size);
+            (cleared.removed, cleared.bytes) = (cleared.removed + 1, cleared.bytes + size);
         }
     }
-    (count, bytes)
+    Ok(cleared)
+}
+
+/// How long ago an order was last given; `None`: unknown, or in the future of this machine's clock.
+fn age(env: &Env, file: &Path) -> Option<Duration> {
+    let at = file.metadata().and_then(|facts| facts.modified()).ok()?;
+    SystemTime::from(env.clock.now()).duration_since(at).ok()
 }

@@ -1,6 +1,5 @@
 //! What the client is told: facts are kept in a file before they are sent, and sent again after a break.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -13,10 +12,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::grant::Grant;
+use super::purse::Purse;
 use crate::engine::Fact;
 use crate::engine::connection::{CallError, Connection};
 use crate::engine::remote::frames::{BudgetLease, NumberedFact, method};
-use crate::pool::Spent;
 
 /// How long the client may take to answer: a person may be asked.
 const PATIENCE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -28,6 +27,8 @@ const SETTLING: Duration = Duration::from_millis(20);
 pub(super) struct Outbox {
     kept: Mutex<Kept>,
     connection: watch::Sender<Option<Arc<Connection>>>,
+    /// Sessions are being closed: nobody waits for a client that is not there.
+    is_closing: watch::Sender<bool>,
     purse: Mutex<Purse>,
     /// What nobody is told.
     secrets: OnceLock<Arc<Grant>>,
@@ -38,47 +39,15 @@ struct Kept {
     last: u64,
 }
 
-/// What may be used while nobody is there to ask, and what was used since the client last said so.
-struct Purse {
-    lease: Option<BudgetLease>,
-    since: Instant,
-    /// By the number of the fact that told it.
-    used: BTreeMap<u64, Spent>,
-}
-
-impl Purse {
-    fn renew(&mut self, lease: Option<BudgetLease>, after: u64) {
-        (self.lease, self.since) = (lease, Instant::now());
-        self.used.retain(|number, _| *number > after);
-    }
-
-    /// What a fact tells that was used.
-    fn spent(fact: &Fact) -> Option<Spent> {
-        let mut spent = Spent::default();
-        match fact {
-            Fact::Usage(usage) => spent.add(usage),
-            Fact::ToolStarted { .. } => spent.tool_calls = 1,
-            _ => return None,
-        }
-        Some(spent)
-    }
-
-    fn is_empty(&self) -> bool {
-        let mut used = Spent { time: self.since.elapsed(), ..Spent::default() };
-        self.used.values().for_each(|spent| used.add_all(spent));
-        self.lease.as_ref().is_some_and(|lease| lease.is_used_up(&used))
-    }
-}
-
 impl Outbox {
     pub(super) fn open(path: &Path) -> std::io::Result<Self> {
         let file = File::options().read(true).append(true).create(true).open(path)?;
         let last = lines(&file)?.filter_map(|fact| fact["number"].as_u64()).max().unwrap_or(0);
-        let purse = Purse { lease: None, since: Instant::now(), used: BTreeMap::new() };
         Ok(Self {
             kept: Mutex::new(Kept { file, last }),
             connection: watch::Sender::new(None),
-            purse: Mutex::new(purse),
+            is_closing: watch::Sender::new(false),
+            purse: Mutex::new(Purse::of(None)),
             secrets: OnceLock::new(),
         })
     }
@@ -88,15 +57,8 @@ impl Outbox {
         let mut kept = self.kept.lock();
         // A host may have lost what it kept, and its client would take new facts for those that it had.
         kept.last = kept.last.max(after);
-        let mut purse = self.purse.lock();
-        if purse.used.is_empty() && lease.is_some() {
-            // Of a process that was killed, too.
-            let told = lines(&kept.file)?.filter_map(|line| serde_json::from_value(line).ok());
-            let spent = told.filter_map(|NumberedFact { number, fact, .. }| Some((number, Purse::spent(&fact)?)));
-            purse.used.extend(spent);
-        }
-        purse.renew(lease, after);
-        Ok(())
+        let told = || Ok(lines(&kept.file)?.filter_map(|line| serde_json::from_value(line).ok()).collect());
+        self.purse.lock().renew(lease, after, told)
     }
 
     /// Returns when nobody is there to ask and nothing may be used any more.
@@ -116,6 +78,11 @@ impl Outbox {
         }
     }
 
+    /// The names of the model that a session works on, for its price.
+    pub(super) fn opened(&self, session: u64, models: [Option<String>; 2]) {
+        self.purse.lock().opened(session, models);
+    }
+
     /// From here on, the values of these variables are in nothing that is told.
     pub(super) fn hide(&self, secrets: &Arc<Grant>) {
         // They come with the order, which stays the same.
@@ -132,14 +99,13 @@ impl Outbox {
         let is_passing = matches!(fact, Fact::Alive | Fact::MessageDelta(_));
         let mut kept = self.kept.lock();
         let number = if is_passing { 0 } else { kept.last.saturating_add(1) };
-        let spent = Purse::spent(&fact);
-        let mut fact = serde_json::to_value(NumberedFact { number, session, fact }).unwrap_or_default();
+        let priced = if is_passing { None } else { self.purse.lock().count(number, session, &fact) };
+        let mut fact = serde_json::to_value(NumberedFact { number, session, fact, priced }).unwrap_or_default();
         if let Some(secrets) = secrets {
             secrets.hide(&mut fact);
         }
         if !is_passing {
             kept.last = number;
-            self.purse.lock().used.extend(spent.map(|spent| (number, spent)));
             let line = format!("{fact}\n");
             // A full disk must not stop the work, as long as the client hears of it.
             let written = kept.file.write_all(line.as_bytes()).and_then(|()| kept.file.sync_data());
@@ -198,11 +164,20 @@ impl Outbox {
         }
     }
 
-    /// Asks the client, over whichever connection there is. `None`: it refused.
+    /// While sessions are closed, nobody waits for a client that is not there: what they ask has no answer.
+    pub(super) fn set_closing(&self, is_closing: bool) {
+        self.is_closing.send_replace(is_closing);
+    }
+
+    /// Asks the client, over whichever connection there is. `None`: it refused, or it is gone and the session is closed.
     pub(super) async fn ask(&self, method: &str, params: &Value) -> Option<Value> {
-        let mut current = self.connection.subscribe();
+        let (mut current, mut closing) = (self.connection.subscribe(), self.is_closing.subscribe());
         loop {
-            let connection = current.wait_for(Option::is_some).await.ok()?.clone()?;
+            let connection = tokio::select! {
+                biased;
+                connection = current.wait_for(Option::is_some) => connection.ok()?.clone()?,
+                _ = closing.wait_for(|is_closing| *is_closing) => return None,
+            };
             match connection.request(method, params, PATIENCE).await {
                 Ok(answer) => return Some(answer),
                 Err(CallError::Closed(_)) => sleep(SETTLING).await,
@@ -246,6 +221,26 @@ mod tests {
             let last = lines(&again.kept.lock().file).expect("lines").last().expect("a fact");
             assert_eq!(last["number"], kept.max(had) + 1, "{kept} kept, {had} had");
         }
+    }
+
+    /// Whether somebody is there × whether sessions are closed: only then, a question has no answer at once.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_client_that_is_gone_while_sessions_are_closed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outbox = Outbox::open(&folder.path().join("facts")).expect("a file");
+        for is_closing in [false, true, false] {
+            outbox.set_closing(is_closing);
+            let asked = timeout(Duration::from_secs(60), outbox.ask(method::WORK, &Value::Null)).await;
+            assert_eq!(asked.ok(), is_closing.then_some(None));
+        }
+        let asked = timeout(Duration::from_secs(60), outbox.ask(method::WORK, &Value::Null));
+        let closed = async {
+            sleep(Duration::from_secs(5)).await;
+            outbox.set_closing(true);
+        };
+        let begun = Instant::now();
+        assert_eq!(tokio::join!(asked, closed).0, Ok(None));
+        assert_eq!(begun.elapsed().as_secs(), 5);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! Work on this machine that no client has taken, for people to fetch.
 
 use std::fs;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -54,7 +55,9 @@ pub(crate) fn recover(env: &Env, id: Option<&str>) -> Result<Vec<Recovered>, Fai
         let Some(order) = local_file::read::<Order>(&folder.join(ORDER)) else { continue };
         let (run, agent) = (order.run.clone(), order.agent.clone());
         let none = Recovered { id: name, run, agent, file: None, reference: None, bytes: 0, problem: None };
-        found.push(match runtime.block_on(one(env, &folder, order)) {
+        let lock = hold(&folder);
+        let untaken = lock.and_then(|_lock| runtime.block_on(untaken(env, &folder, order)));
+        found.push(match untaken {
             Ok(None) => none,
             Ok(Some((file, reference))) => {
                 let bytes = fs::metadata(&file).map(|facts| facts.len()).unwrap_or_default();
@@ -66,13 +69,17 @@ pub(crate) fn recover(env: &Env, id: Option<&str>) -> Result<Vec<Recovered>, Fai
     Ok(found)
 }
 
-async fn one(env: &Env, folder: &std::path::Path, order: Order) -> Result<Option<(PathBuf, String)>, String> {
-    // No process begins with it meanwhile.
+/// The lock of an order whose process is gone: none begins with it meanwhile.
+pub(super) fn hold(folder: &Path) -> Result<File, String> {
     let open = lock::open(&folder.join(LOCK)).and_then(|file| Ok((lock::try_take(&file)?, file)));
-    let (is_free, _lock) = open.map_err(|error| error.to_string())?;
-    if !is_free {
-        return Err("it has just begun to work again".to_owned());
+    match open.map_err(|error| error.to_string())? {
+        (true, file) => Ok(file),
+        (false, _) => Err("it has just begun to work again".to_owned()),
     }
+}
+
+/// Puts what no client has taken of an order in a bundle, and names the ref in it. The order's lock is held.
+pub(super) async fn untaken(env: &Env, folder: &Path, order: Order) -> Result<Option<(PathBuf, String)>, String> {
     if !site::has_clone(folder, &order) {
         return Ok(None);
     }
@@ -80,7 +87,8 @@ async fn one(env: &Env, folder: &std::path::Path, order: Order) -> Result<Option
     let engine = EngineKind::Rehearsal.name().to_owned();
     let (secrets, setup) = Default::default();
     let sandbox = SandboxLevel::Rules;
-    let order = Order { engine, script: None, secrets, setup, sandbox, requires_sandbox: false, ..order };
+    let reachable = Vec::new();
+    let order = Order { engine, script: None, secrets, setup, sandbox, requires_sandbox: false, reachable, ..order };
     let store = site::store(env, &order)?;
     let site = Site::prepare(env, folder, &order, store).await?;
     let recovered = site.recover();

@@ -158,9 +158,11 @@ impl Worker {
     async fn close_sessions(&self) {
         let mut sessions = std::mem::take(&mut *self.sessions.lock());
         sessions.open.clear();
-        // One may wait for a client that is gone.
+        self.outbox.set_closing(true);
+        // A client that is there may not answer, and an engine may not end.
         let _ = timeout(CLOSING, async { while sessions.tasks.join_next().await.is_some() {} }).await;
         sessions.tasks.shutdown().await;
+        self.outbox.set_closing(false);
     }
 }
 
@@ -257,6 +259,7 @@ impl Client {
         if let Some(handle) = worker.sessions.lock().open.get(&number) {
             return Ok(json!(Ok::<_, EngineError>(&handle.opened)));
         }
+        let asked = opening.spec.model.asked().map(str::to_owned);
         let session = match site.engine.open(opening).await {
             Ok(session) => session,
             Err(error) => return Ok(json!(Err::<Opened, _>(error))),
@@ -268,6 +271,7 @@ impl Client {
             sandbox: session.sandbox(),
             is_listed: session.is_listed(),
         };
+        worker.outbox.opened(number, [Some(opened.model.clone()).filter(|model| !model.is_empty()), asked]);
         if let Some(prepared) = site.prepared() {
             worker.outbox.tell(number, prepared);
         }
@@ -281,6 +285,7 @@ impl Client {
             outbox: Arc::clone(&worker.outbox),
             site,
             asked: Arc::clone(&worker.asked),
+            mark: 0,
             threads: worker.env.threads,
         };
         let mut sessions = worker.sessions.lock();

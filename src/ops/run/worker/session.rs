@@ -8,15 +8,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::outbox::Outbox;
+use super::purse::USED_UP;
 use super::site::{Changes, Site};
 use crate::engine::connection::Responder;
 use crate::engine::remote::frames::{Ask, Asked, OfSession, Opened, Parts, Work, method};
-use crate::engine::{AdapterSession, EngineError, Fact, Session, ToolCall, ToolResult, spawn};
+use crate::engine::{AdapterSession, Approval, EngineError, Fact, Session, ToolCall, ToolResult, spawn};
 use crate::ops::ledger::journal::aside;
 use crate::tools::Tool;
-
-/// Why a turn ends that goes on without a client.
-const USED_UP: &str = "what it might use of the budgets while the connection was broken is used up";
 
 /// What the client asks of a session.
 pub(super) struct Command {
@@ -43,6 +41,8 @@ pub(super) struct Task {
     pub(super) site: Arc<Site>,
     /// Counts the order's questions.
     pub(super) asked: Arc<AtomicU64>,
+    /// What its programs had reached when its turn began.
+    pub(super) mark: u64,
     pub(super) threads: bool,
 }
 
@@ -94,6 +94,7 @@ impl Task {
             method::SEND if of.turn <= *turns => Ok(Value::Null),
             method::SEND => {
                 *turns = of.turn;
+                self.mark = self.session.traffic().map(|traffic| traffic.mark()).unwrap_or_default();
                 self.working.store(of.turn, Ordering::Relaxed);
                 let sent = self.send(of).await;
                 if sent.is_err() {
@@ -134,6 +135,11 @@ impl Task {
                     let text = "this tool is not to be had on another machine".to_owned();
                     return answer(json!(ToolResult { ok: false, text }));
                 }
+                if let Asked::Host(place) = &asked
+                    && let Some(why) = self.site.refuses(place)
+                {
+                    return answer(json!(Approval::Deny(why)));
+                }
                 let id = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
                 let mut ask = serde_json::to_value(Ask { id, session: number, asked }).unwrap_or_default();
                 self.site.grant.hide(&mut ask);
@@ -147,6 +153,11 @@ impl Task {
             fact => fact,
         };
         if fact.is_last() {
+            if let Some(seen) = self.session.traffic().map(|traffic| traffic.seen_since(self.mark)) {
+                if !seen.is_empty() {
+                    outbox.tell(number, Fact::Reached(seen));
+                }
+            }
             self.working.store(0, Ordering::Relaxed);
             if matches!(fact, Fact::Idle) {
                 self.site.completed();

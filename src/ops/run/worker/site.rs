@@ -23,7 +23,7 @@ use crate::engine::remote::frames::{Attached, Order};
 use crate::engine::{Adapter, Engine, Fact};
 use crate::env::{Env, lock, real};
 use crate::git::{Repository, WorkTreeSnapshot, clone_folders};
-use crate::model::{Attachment, EventKind, RunId, SkippedFile, Slug};
+use crate::model::{Attachment, EventKind, HostPattern, NetworkAccess, RunId, SkippedFile, Slug};
 use crate::ops::ledger::journal::{aside, writer};
 use crate::ops::run::clone_setup::{self, Own};
 use crate::ops::run::hosts::{TURNS, count_turn, turns};
@@ -32,6 +32,7 @@ use crate::ops::team::workspace::git_environment;
 use crate::ops::team::{engines, sandbox, secrets};
 use crate::ops::{Project, Workspace};
 use crate::policy::Redactor;
+use crate::settings::SandboxSettings;
 use crate::store::TeamFolder;
 
 /// The file with the commit that a client has taken last.
@@ -57,6 +58,8 @@ pub(super) struct Site {
     pub(super) grant: Arc<Grant>,
     /// What is to be told of the set-up.
     prepared: Mutex<Option<Fact>>,
+    /// The hosts beyond which its own configuration lets nobody's programs reach; `None`: it names none.
+    limits: Option<Vec<HostPattern>>,
     state: Mutex<State>,
     _own: Own,
 }
@@ -128,6 +131,7 @@ impl Site {
         // What its own configuration says holds here, too.
         settings.level = settings.level.min(order.sandbox);
         settings.require |= order.requires_sandbox;
+        let limits = tighten(settings, order)?;
         let readable = [real(&source), folder.join(ATTACHED)];
         let bounds = sandbox::of_run(env, &project, &readable).map_err(|failure| failure.message)?;
         let turns = turns(&folder.join(TURNS));
@@ -170,6 +174,7 @@ impl Site {
             redactor: secrets::redactor_with(env, &project.folder.root, grant.values().map(|value| ("SECRET", value))),
             grant: Arc::clone(&grant),
             prepared,
+            limits,
             root: project.folder.root.clone(),
             env: env.clone(),
             folder: folder.to_owned(),
@@ -185,6 +190,13 @@ impl Site {
     /// What is to be told of the set-up, once.
     pub(super) fn prepared(&self) -> Option<Fact> {
         self.prepared.lock().take()
+    }
+
+    /// Why its programs may not reach a host, whatever the client's user says.
+    pub(super) fn refuses(&self, place: &str) -> Option<String> {
+        let limits = self.limits.as_ref()?;
+        let is_listed = HostPattern::parse(place).is_ok_and(|place| limits.iter().any(|limit| limit.covers(&place)));
+        (!is_listed).then(|| "the configuration of the machine that it works on does not list it".to_owned())
     }
 
     /// Sets the clone to another commit, unless it is there.
@@ -282,6 +294,31 @@ impl Site {
     pub(super) async fn stop(self) {
         self.engine.stop().await;
     }
+}
+
+/// What of the network an order's programs reach is what the order says and this machine's own configuration leaves. Returns
+/// the list of that, if it has one.
+fn tighten(own: &mut SandboxSettings, order: &Order) -> Result<Option<Vec<HostPattern>>, String> {
+    let is_bound = own.network == Some(NetworkAccess::Listed);
+    let is_named = own.network.is_none() && !own.hosts.is_empty();
+    let limits = (is_bound || is_named).then(|| std::mem::take(&mut own.hosts));
+    let read = |text: &String| HostPattern::parse(text).map_err(|why| format!("its list of hosts: `{text}` {why}"));
+    let listed: Vec<HostPattern> = order.reachable.iter().map(read).collect::<Result<_, _>>()?;
+    own.network = match order.network {
+        _ if is_bound => own.network,
+        Some(NetworkAccess::Open) if is_named => None,
+        ordered => ordered,
+    };
+    own.hosts = match &limits {
+        None => listed,
+        Some(limits) => {
+            let within = |list: &[HostPattern], all: &[HostPattern]| -> Vec<HostPattern> {
+                list.iter().filter(|one| all.iter().any(|other| other.covers(one))).cloned().collect()
+            };
+            [within(&listed, limits), within(limits, &listed)].concat()
+        }
+    };
+    Ok(limits)
 }
 
 /// How the set-up ended.
