@@ -20,8 +20,11 @@ use super::traffic;
 use super::{EngineError, Fact};
 use crate::engine::spawn;
 
-/// Receives requests and notifications from the other side. Neither method may block.
+/// Receives requests and notifications from the other side. No method may block.
 pub(crate) trait Incoming: Send + Sync + 'static {
+    /// A message that is no JSON. Framing is still intact, so the next one may be valid; pending requests have deadlines.
+    fn unreadable(&self, _: &Arc<Connection>, _content: &[u8]) {}
+
     fn notified(&self, connection: &Arc<Connection>, method: &str, params: Value);
 
     /// The responder answers the request, now or later; dropping it answers with an error.
@@ -254,8 +257,10 @@ impl Connection {
     fn dispatch(self: &Arc<Self>, content: &[u8], incoming: &dyn Incoming) {
         let message = match serde_json::from_slice(content) {
             Ok(message) => message,
-            // Framing is still intact, so the next message may be valid; pending requests have deadlines.
-            Err(error) => return tracing::warn!("the engine sent a message that cannot be read: {error}"),
+            Err(error) => {
+                tracing::warn!("the engine sent a message that cannot be read: {error}");
+                return incoming.unreadable(self, content);
+            }
         };
         match self.dialect.parse(message) {
             Some(Message::Request { id, method, params }) => {

@@ -648,6 +648,7 @@ mod tests {
                             budget.begin(agent);
                         }
                         left[at] = budget.lease(agent).and_then(|lease| lease.tokens).expect("a lease");
+                        budget.has_lease(agent);
                         let all = spent + left.iter().sum::<u64>();
                         assert!(all <= limit, "{count} of {limit}, round {round}: {spent} + {left:?}");
                     }

@@ -392,7 +392,12 @@ fn a_host_reaches_what_the_user_lists_and_its_own_configuration_leaves() {
         world.repo.write("../home/config/squad/config.toml", &format!("{host}[sandbox]\n{user}"));
         world.repo.write("../home/hosts/far/.config/squad/config.toml", &format!("[sandbox]\n{own}"));
         world.repo.variables.insert("SQUAD_ISOLATION_HOST".into(), "far".into());
-        let output = world.run(&[&fetch(listed), &fetch(other), tunnel]);
+        let steps =
+            [&fetch(listed), &fetch(other), tunnel].map(|command| format!("{{ run = {command:?} }}, ")).concat();
+        let script = format!("[[turn]]\nagent = \"backend\"\nsteps = [{steps}{{ say = \"Done.\" }}]\n");
+        world.repo.write("../script.toml", &script);
+        let given = ["orchestrate", "--json", "--script", "../script.toml", "--permissions", "allow", "--no-commit"];
+        let output = squad(&world.repo, &[&given[..], &["@backend do it"]].concat());
         let told = format!("{user} {own}: {output}");
         assert_eq!(output.code, 0, "{told}");
         let events = TestRepo::events(&output);
@@ -613,15 +618,25 @@ fn gc_keeps_what_nobody_has_taken() {
         }
         while !there(&repo, "one", &["worker", "--list"]).0.contains("ended") {}
         let folder = away(&repo, "one").join(format!(".local/state/squad/workers/orders/{run}-ada"));
-        for (is_old, force) in [(false, false), (false, true), (true, false), (true, true)] {
-            if is_old && folder.exists() {
-                let touched = Command::new("touch").args(["-d", "20 days ago"]).arg(folder.join("order.json")).status();
+        // A clock may have been wrong in either direction when the order was given.
+        for (given_at, force) in [
+            ("now", false),
+            ("now", true),
+            ("tomorrow", false),
+            ("tomorrow", true),
+            ("yesterday", true),
+            ("20 days ago", false),
+            ("20 days ago", true),
+        ] {
+            if folder.exists() {
+                let touched = Command::new("touch").args(["-d", given_at]).arg(folder.join("order.json")).status();
                 assert!(touched.expect("touch runs").success());
             }
+            let is_old = given_at == "20 days ago";
             let before = folder.exists();
             let given: &[&str] = if force { &["worker", "--gc", "--force"] } else { &["worker", "--gc"] };
             let (out, err, code) = there(&repo, "one", given);
-            let told = format!("dead: {is_dead}, old: {is_old}, force: {force}: {out}{err}");
+            let told = format!("dead: {is_dead}, given {given_at}, force: {force}: {out}{err}");
             let is_kept = is_dead && !(is_old && force);
             assert_eq!((code, folder.exists()), (Some(0), is_kept), "{told}");
             let count = if before && !is_kept { "removed 1 order " } else { "removed 0 orders " };
@@ -699,12 +714,67 @@ fn a_process_that_dies_on_the_way_loses_nothing() {
     }
 }
 
+/// A laptop sleeps for less and for more than the lease: squad stands still, and its connections are gone. Awake, it asks the
+/// host again, whose worker may have stopped at its lease's end, and the agent goes on.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lid_that_is_closed_longer_than_the_lease_loses_nothing() {
+    for is_longer in [false, true] {
+        let repo = repo();
+        let lease = if is_longer { "2s" } else { "1m" };
+        let host = launcher(&repo, "one", "unset XDG_STATE_HOME;") + &format!("lease = \"{lease}\"\n");
+        repo.write("../home/config/squad/config.toml", &host);
+        let mut child = start(&repo, SLOW, &["--on", "one", "--permissions", "allow", "--no-commit", "build it"]);
+        let begun = wait_for(&mut child, "sleep 2");
+        let run = begun.split("\"run\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a run").to_owned();
+        let written = format!(".local/state/squad/workers/orders/{run}-ada/work/repo/api.txt");
+        let (written, since) = (away(&repo, "one").join(written), Instant::now());
+        while !written.exists() {
+            assert!(since.elapsed() < PATIENCE, "{begun}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        crate::process::signal(&child, "STOP");
+        kill_relays(child.id());
+        let list = || there(&repo, "one", &["worker", "--list"]).0;
+        match is_longer {
+            true => {
+                while !list().contains("ended") {
+                    assert!(since.elapsed() < PATIENCE, "{}", list());
+                }
+            }
+            false => std::thread::sleep(Duration::from_secs(3)),
+        }
+        crate::process::signal(&child, "CONT");
+        let (out, code) = rest(child);
+        let (out, told) = (begun + &out, format!("longer: {is_longer}"));
+        assert_eq!(code, Some(0), "{told}: {out}");
+        assert!(out.contains("\"type\":\"connection.restored\""), "{told}: {out}");
+        let end = out.lines().rfind(|line| line.contains("\"type\":\"agent.completed\"")).expect("an end");
+        assert!(end.contains("api.txt") && end.contains("built.txt"), "{told}: {end}");
+        let decisions = repo.squad(&["decisions", "list", "--json"]);
+        let list: Value = serde_json::from_str(&decisions.out).expect("JSON");
+        assert_eq!(list["decisions"].as_array().expect("a list").len(), 1, "{told}: {decisions}");
+        let numbers = out.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["seq"].as_u64());
+        let numbers: Vec<u64> = numbers.collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "{told}");
+    }
+}
+
 /// Whatever a launcher does: only its own agent fails, and what went wrong is said.
 #[test]
 fn launchers_of_every_kind_are_borne() {
     let repo = repo();
+    let [twin, home] = ["twin", "twin-home"].map(|name| away(&repo, name).display().to_string());
+    let twice =
+        format!("unset XDG_STATE_HOME; mkfifo {twin}; HOME={home} {BINARY} worker < {twin} & tee {twin} 2>/dev/null |");
     let broken = [
-        ("banner", "echo Welcome; echo; echo \"{}\"; echo \"[1]\"; unset XDG_STATE_HOME;", ""),
+        (
+            "banner",
+            "echo Welcome; echo; echo \"{}\"; echo \"[1]\"; printf \"no line ends here:\"; unset XDG_STATE_HOME;",
+            "",
+        ),
+        ("stderr", "exec 2>&1; (while sleep 0.02; do echo \"a warning\"; done) & unset XDG_STATE_HOME;", ""),
+        ("twice", &twice, "its launcher starts more than one worker"),
         (
             "dies",
             "echo it is out of order >&2; exit 7;",
@@ -737,8 +807,119 @@ fn launchers_of_every_kind_are_borne() {
             "" => assert!(output.code == 0 && end.len() == 1, "{host}: {output}"),
             why => {
                 let reason = failed[0]["reason"].as_str().expect("a reason");
-                assert!(output.code == 1 && reason.starts_with(why), "{host}: {reason}\n{output}");
+                assert!(output.code == 1 && reason.contains(why), "{host}: {reason}\n{output}");
             }
+        }
+    }
+}
+
+/// What a host lacks × whether its agent can work: where it cannot, only that one fails, says what is missing, and the one beside
+/// it works.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_host_that_lacks_something_fails_its_own_agent() {
+    let fails = |why: &'static str| Err(why);
+    for (before, engine, expected) in [
+        ("", "rehearsal", Ok(())),
+        ("PATH=/nonexistent", "rehearsal", fails("git cannot be run: `git` is in no folder of PATH")),
+        ("PATH=/usr/bin:/bin", "copilot", fails("the Copilot CLI is not installed")),
+        // Blocks of 512 bytes that a file may have, as on a disk that is full.
+        ("trap \"\" XFSZ; ulimit -f 1;", "rehearsal", fails("File too large")),
+        ("trap \"\" XFSZ; ulimit -f 16;", "rehearsal", fails("unable to write file")),
+        ("trap \"\" XFSZ; ulimit -f 512;", "rehearsal", Ok(())),
+    ] {
+        let repo = repo();
+        let gate = format!("unset XDG_STATE_HOME; {before}");
+        let places = format!("[agents.ada]\nhost = \"bad\"\nengine = \"{engine}\"\n[agents.bob]\nhost = \"two\"\n");
+        let hosts =
+            launcher(&repo, "bad", &gate) + "lease = \"1s\"\n" + &launcher(&repo, "two", "unset XDG_STATE_HOME;");
+        repo.write("../home/config/squad/config.toml", &(hosts + &places));
+        // More than a file may have there.
+        repo.write("notes.txt", &"a line of notes\n".repeat(4000));
+        let turn = |agent: &str| format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ say = \"Done.\" }}]\n");
+        repo.write("../script.toml", &["ada", "bob", "coordinator"].map(turn).concat());
+        let given = ["orchestrate", "--json", "--script", "../script.toml", "--permissions", "allow", "--no-commit"];
+        let output = squad(&repo, &[&given[..], &["--agent", "ada", "--agent", "bob", "write it"]].concat());
+        let events = TestRepo::events(&output);
+        let told = format!("{before} {engine}: {output}");
+        assert_eq!(output.code, u8::from(expected.is_err()).into(), "{told}");
+        let last = events.last().expect("events");
+        assert_eq!(last["agents"]["bob"], "completed", "{told}");
+        match expected {
+            Ok(()) => assert_eq!(last["agents"]["ada"], "completed", "{told}"),
+            Err(why) => {
+                let reason = of(&events, "agent.failed")[0]["reason"].as_str().expect("a reason");
+                assert!(reason.starts_with("host bad, squad ") && reason.contains(why), "{reason}");
+            }
+        }
+    }
+}
+
+/// The direction × how many bytes pass before the launcher dies, for as many agents as there are such numbers, and twice for
+/// each: every event is there once, and the outcome is that of a launcher that lives. `SQUAD_TEST_BYTES=1` tries each byte
+/// of the first kilobytes.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_launcher_that_dies_at_any_byte_loses_nothing() {
+    const AGENTS: [&str; 8] = ["ada", "bob", "cy", "dan", "eve", "fay", "gus", "hal"];
+    let turn = |agent: &str| {
+        format!(
+            "[[turn]]\nagent = \"{agent}\"\nsteps = [{{ say = \"Begun.\" }}, {{ run = \"echo {agent} > {agent}.txt\" }}, \
+             {{ tool = \"squad_log_decision\", args = {{ title = \"{agent}\" }} }}, {{ say = \"Done.\" }}]\n"
+        )
+    };
+    let script = AGENTS.map(turn).concat() + "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = \"All.\" }]\n";
+    let rows = AGENTS.map(|agent| format!("| {agent} | Backend Dev |\n"));
+    let play = |cut: Option<(&str, usize, usize)>| {
+        let repo = repo();
+        repo.write(".squad/team.md", &format!("# Crew\n\n| Name | Role |\n|---|---|\n{}", rows.concat()));
+        repo.write("../script.toml", &script);
+        let mut configuration = String::new();
+        for (at, agent) in AGENTS.iter().enumerate() {
+            let (home, count) = (away(&repo, agent).display().to_string(), away(&repo, &format!("{agent}-count")));
+            let count = count.display();
+            let before = match cut {
+                None => String::new(),
+                Some((direction, first, step)) => {
+                    let head = format!("head -c {}", first + at * step);
+                    let pipe = match direction {
+                        "out" => format!("HOME={home} {BINARY} worker | {{ {head}; kill -KILL 0; }}"),
+                        _ => format!("{{ {head}; kill -KILL 0; }} | HOME={home} {BINARY} worker"),
+                    };
+                    // All of its processes die, as those of a machine would.
+                    format!("echo x >> {count}; if [ $(wc -l < {count}) -lt 3 ]; then {pipe}; fi;")
+                }
+            };
+            let gate = format!("unset XDG_STATE_HOME; {before}");
+            configuration.push_str(&launcher(&repo, agent, &gate));
+            configuration.push_str(&format!("[agents.{agent}]\nhost = \"{agent}\"\n"));
+        }
+        repo.write("../home/config/squad/config.toml", &configuration);
+        let mut given =
+            vec!["orchestrate", "--json", "--script", "../script.toml", "--permissions", "allow", "--no-commit"];
+        given.extend(AGENTS.iter().flat_map(|agent| ["--agent", *agent]));
+        given.push("write it");
+        let output = squad(&repo, &given);
+        assert_eq!(output.code, 0, "{cut:?}: {output}");
+        let events = TestRepo::events(&output);
+        let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "{cut:?}");
+        let kinds = ["agent.message", "tool.started", "tool.completed", "decision.logged", "agent.completed"];
+        let heard = kinds.map(|kind| {
+            let mut of: Vec<String> = of(&events, kind).iter().map(|event| event["agent"].to_string()).collect();
+            of.sort();
+            of
+        });
+        (result(&repo, &output), heard)
+    };
+    let whole = play(None);
+    let cuts: Vec<(usize, usize)> = match std::env::var_os("SQUAD_TEST_BYTES") {
+        Some(_) => (0..600).map(|round| (round * AGENTS.len(), 1)).collect(),
+        None => vec![(0, 97), (700, 211)],
+    };
+    for direction in ["out", "in"] {
+        for (first, step) in &cuts {
+            assert_eq!(play(Some((direction, *first, *step))), whole, "{direction} from {first} by {step}");
         }
     }
 }

@@ -114,7 +114,9 @@ impl Link {
         let end = Instant::now() + timeouts.first.min(Duration::from_secs(options.order.lease));
         let is_passing = |error: &EngineError| matches!(error, EngineError::Unreachable { .. });
         let attached = match attach(&options, &registry, timeouts).await {
-            Err(error) if is_passing(&error) => retry(&options, &registry, timeouts, end, is_passing).await?.0,
+            Err(error) if is_passing(&error) && Instant::now() < end => {
+                retry(&options, &registry, timeouts, end, is_passing).await?.0
+            }
             first => first?,
         };
         let Attached { child, connection, begun, .. } = attached;
@@ -193,6 +195,11 @@ impl Link {
             let report = child.exit_report().await;
             child.kill().await;
             let host = &self.options.launch.host;
+            if self.registry.has_several() {
+                self.state.send_replace(LinkState::Ended(reason.clone()));
+                self.registry.report_all(|| Fact::Lost(format!("host {host}: {reason}")));
+                break;
+            }
             self.state.send_replace(LinkState::Reconnecting);
             self.registry.report_all(|| Fact::ConnectionLost(format!("{host}: {reason}; {report}")));
             let again = tokio::select! {
@@ -301,7 +308,7 @@ async fn attach(options: &Options, registry: &Arc<Registry>, timeouts: Timeouts)
         Ok((taken, begun)) => Ok(Attached { child, connection, taken, begun }),
         Err(reason) => {
             let of_host = |reason| format!("host {}, squad {}: {reason}", options.launch.host, hello.version);
-            let error = match connection.is_open() {
+            let error = match connection.is_open() || registry.has_several() {
                 true => EngineError::Unusable { reason: of_host(reason), hint: None },
                 false => {
                     let reason = format!("{reason}; {}", child.exit_report().await);

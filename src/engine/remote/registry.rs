@@ -18,6 +18,8 @@ use super::frames::{Ask, Hello, NumberedFact, Work, method, moved};
 use crate::engine::connection::{Connection, Incoming, Responder};
 use crate::engine::{Fact, Opening, spawn_blocking};
 
+/// Why nothing is heard of several workers.
+const SEVERAL: &str = "its launcher starts more than one worker, and may start one, as `srun -n1` does";
 /// Bytes of one bundle. A host must not fill the disk.
 const MAX_WORK: u64 = 4 << 30;
 /// Bytes of what is told of one turn. They wait in memory until they are recorded.
@@ -44,6 +46,10 @@ struct Inner {
     asked: BTreeMap<u64, Pending>,
     /// Why an agent's work could not be taken, until its turn ends.
     refused: Option<String>,
+    /// The facts before and after those that are missing, if any were.
+    gap: Option<(u64, u64)>,
+    /// Several workers have answered at once: what they say about an order is not one story.
+    has_several: bool,
 }
 
 /// The bundle that is coming in.
@@ -155,6 +161,10 @@ impl Registry {
         self.inner.lock().refused.clone()
     }
 
+    pub(super) fn has_several(&self) -> bool {
+        self.inner.lock().has_several
+    }
+
     pub(super) fn last_fact(&self) -> u64 {
         self.inner.lock().last_fact
     }
@@ -184,20 +194,26 @@ impl Registry {
         numbers.into_iter().for_each(|number| self.report(number, fact()));
     }
 
-    /// `bytes`: those of its texts.
-    fn fact(&self, NumberedFact { number, session, fact, .. }: NumberedFact, bytes: u64) {
+    /// `bytes`: those of its texts. `false`: one before it is missing, so that it is not taken.
+    fn fact(&self, NumberedFact { number, session, fact, .. }: NumberedFact, bytes: u64) -> bool {
         let mut is_too_much = false;
         {
             let mut inner = self.inner.lock();
             if number > 0 && number <= inner.last_fact {
-                return;
+                return true;
+            }
+            // An older worker does not begin with 1 for each client. What does not come again is not there: its disk was full.
+            let gap = Some((inner.last_fact, number));
+            if inner.last_fact > 0 && number > inner.last_fact.saturating_add(1) && inner.gap != gap {
+                inner.gap = gap;
+                return false;
             }
             inner.last_fact = inner.last_fact.max(number);
             if let Some(live) = inner.sessions.get_mut(&session) {
                 let before = live.told;
                 live.told = before.saturating_add(bytes);
                 if before > MAX_TOLD {
-                    return;
+                    return true;
                 }
                 is_too_much = live.told > MAX_TOLD;
             }
@@ -207,6 +223,7 @@ impl Registry {
             false => fact,
         };
         self.report(session, fact);
+        true
     }
 
     /// Passes a question on, unless it was asked before.
@@ -290,8 +307,21 @@ impl Receiver {
 }
 
 impl Incoming for Receiver {
-    fn notified(&self, _: &Arc<Connection>, name: &str, params: Value) {
+    /// Something else may be mixed in with what the worker says, and that is no harm by the line; but what was a message is
+    /// missing then, and the next connection brings it again.
+    fn unreadable(&self, connection: &Arc<Connection>, content: &[u8]) {
+        let holds = |word: &[u8]| content.windows(word.len()).any(|part| part == word);
+        if self.hello.borrow().is_some() && (holds(b"\"method\"") || holds(b"\"id\"")) {
+            connection.fail("its launcher mixes something in with a message of its worker");
+        }
+    }
+
+    fn notified(&self, connection: &Arc<Connection>, name: &str, params: Value) {
         match name {
+            method::HELLO if self.hello.borrow().is_some() => {
+                self.registry.inner.lock().has_several = true;
+                connection.fail(SEVERAL);
+            }
             method::HELLO => {
                 if let Some(hello) = self.read(params) {
                     self.hello.send_replace(Some(hello));
@@ -299,8 +329,10 @@ impl Incoming for Receiver {
             }
             method::FACT => {
                 let bytes = text_bytes(&params);
-                if let Some(fact) = self.read(params) {
-                    self.registry.fact(fact, bytes);
+                if let Some(fact) = self.read(params)
+                    && !self.registry.fact(fact, bytes)
+                {
+                    connection.fail("a message of its worker is missing");
                 }
             }
             other => tracing::debug!("a worker told `{other}`"),
@@ -395,6 +427,63 @@ mod tests {
                 }
                 assert!(bytes <= MAX_TOLD && ends == 1, "turn {turn}, each {size}: {bytes}, {ends}");
             }
+        }
+    }
+
+    /// What comes over a connection × whether it is of use after that, and what was heard: nothing is heard past a gap, and the
+    /// next connection brings it.
+    #[tokio::test]
+    async fn what_is_mixed_in_costs_no_fact() {
+        let hello = json!({ "method": method::HELLO, "params":
+            { "protocol": 1, "version": "1", "platform": "x", "engines": [], "busy": 0 } })
+        .to_string();
+        let fact = |number: u64| {
+            let fact = NumberedFact { number, session: 1, fact: Fact::Message(number.to_string()), priced: None };
+            json!({ "method": method::FACT, "params": fact }).to_string()
+        };
+        let [one, two, three, nine] = [1, 2, 3, 9].map(fact);
+        let (glued, half) = (format!("warning: {two}"), two[..30].to_owned());
+        let passing = fact(0);
+        for (lines, is_open, heard) in [
+            (vec![&*hello, &one, &two, &three], true, "1 2 3"),
+            (vec![&hello, &one, "warning: a host key", "", "{}", "7", &two], true, "1 2"),
+            (vec!["id: \"id\"", &glued, &hello, &one], true, "1"),
+            (vec![&hello, &one, &three, &two], false, "1"),
+            (vec![&hello, &one, &glued, &three], false, "1"),
+            (vec![&hello, &one, &half, &three], false, "1"),
+            (vec![&hello, &one, &one, &passing, &two], true, "1 0 2"),
+            // An older worker counts on for another client.
+            (vec![&hello, &nine, &three], true, "9"),
+            (vec![&hello, &hello, &one], false, ""),
+            (vec![&hello, &one, &hello, &two], false, "1"),
+        ] {
+            let registry = Registry::new(Arc::new(Forgetful::default()) as Arc<dyn Mirror>);
+            let (session, mut facts) = registry.add(opening("s", ToolChoice::Nothing));
+            registry.begin_turn(session);
+            let (mut worker, there) = tokio::io::duplex(1 << 16);
+            let (output, input) = tokio::io::split(there);
+            let receiver = Receiver { registry: Arc::clone(&registry), hello: watch::Sender::new(None) };
+            let connection = Connection::start(Dialect::Lines, input, output, Arc::new(receiver));
+            let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            tokio::io::AsyncWriteExt::write_all(&mut worker, text.as_bytes()).await.expect("it is read");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            let mut told = Vec::new();
+            while let Ok(Fact::Message(text)) = facts.try_recv() {
+                told.push(text);
+            }
+            assert_eq!((connection.is_open(), told.join(" ")), (is_open, heard.to_owned()), "{lines:?}");
+            // It does not come over the next one either.
+            if lines.len() == 4 && lines[2] == three {
+                assert!(
+                    registry.fact(
+                        serde_json::from_value(serde_json::from_str::<Value>(&three).expect("JSON")["params"].take())
+                            .expect("a fact"),
+                        1
+                    )
+                );
+            }
+            let greetings = lines.iter().filter(|line| **line == hello).count();
+            assert_eq!(registry.has_several(), greetings > 1, "{lines:?}");
         }
     }
 

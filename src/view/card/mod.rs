@@ -853,7 +853,7 @@ mod tests {
         // Its machine is gone, and not the run's process.
         let lost = shown(Outcome::Failed, &[failed("ada", Outcome::Lost, "one is gone")]);
         assert_eq!(lost[0], "✗ failed: ada: one is gone; run 602796, 2:41");
-        assert_eq!(lost[1], "  ada       lost        app/cart.py +2 -1   stays in your work tree");
+        assert_eq!(lost[1], "  ada       lost   app/cart.py +2 -1   stays in your work tree");
     }
 
     /// What is undone is not offered for it again; what was brought back is.

@@ -24,6 +24,8 @@ const NAME: &str = "SQUAD_TEST_HOST";
 struct Hosts {
     folder: TempDir,
     daemons: Vec<Child>,
+    /// How each of them was started: its program, arguments and variables.
+    started: Vec<(String, Vec<String>, Vec<(String, String)>)>,
     /// Where their programs were unpacked.
     part: PathBuf,
     /// A program and its arguments that start what follows them on a machine, in the order of [`NAMES`].
@@ -35,7 +37,7 @@ impl Hosts {
     fn of(part: &str) -> Self {
         let part = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/.cache").join(part);
         let folder = tempfile::Builder::new().prefix("squad-test-").tempdir().expect("a temporary folder");
-        Self { folder, daemons: Vec::new(), part, launchers: [Vec::new(), Vec::new()] }
+        Self { folder, daemons: Vec::new(), started: Vec::new(), part, launchers: [Vec::new(), Vec::new()] }
     }
 
     fn path(&self, name: &str) -> String {
@@ -70,13 +72,33 @@ impl Hosts {
 
     /// Starts a program that stays. Its output goes to a file.
     fn start(&mut self, program: &str, arguments: &[&str], variables: &[(&str, &str)]) {
-        let log = File::create(self.path(&format!("{}.log", self.daemons.len()))).expect("a file");
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        self.started.push((program.to_owned(), arguments, variables));
+        let daemon = self.spawn(self.daemons.len());
+        self.daemons.push(daemon);
+    }
+
+    fn spawn(&self, number: usize) -> Child {
+        let (program, arguments, variables) = &self.started[number];
+        let log = File::options().create(true).append(true).open(self.path(&format!("{number}.log"))).expect("a file");
         let mut command = Command::new(program);
         let (name, value) = self.mark();
-        command.args(arguments).env(name, value).envs(variables.iter().copied()).stdin(Stdio::null());
-        command.stdout(log.try_clone().expect("a file")).stderr(log);
-        let daemon = command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
-        self.daemons.push(daemon);
+        command.args(arguments).env(name, value).envs(variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
+        command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"))
+    }
+
+    /// Kills the daemons that serve launchers, and starts them again.
+    fn restart(&mut self) {
+        for number in 0..self.daemons.len() {
+            // Slurm's controller is one for all machines.
+            if !self.started[number].0.contains("slurmctld") {
+                let _ = self.daemons[number].kill();
+                let _ = self.daemons[number].wait();
+                self.daemons[number] = self.spawn(number);
+            }
+        }
     }
 
     fn wait_until(&mut self, is_ready: impl Fn() -> bool) {

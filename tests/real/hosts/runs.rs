@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Hosts, NAME, kill};
+use super::{Hosts, NAME, kill, parent, title};
 use crate::repository::TestRepo;
 use crate::support::{processes_with, signal};
 
@@ -232,11 +232,11 @@ pub(super) fn survive(hosts: &Hosts, found: impl Fn(&Hosts, &TestRepo) -> Vec<(u
 
 /// Kills what is on the way at moments all over a run, `SQUAD_TEST_ROUNDS` of them for each: in the end, perhaps with
 /// `--resume`, the outcome is that of a run here. `session`: how the title of what serves a launcher there begins.
-pub(super) fn survive_at_any_moment(hosts: &Hosts, launcher: &str, session: &str) {
+pub(super) fn survive_at_any_moment(hosts: &mut Hosts, launcher: &str, session: &str) {
     let rounds = std::env::var("SQUAD_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1);
     let wait = "{ wait = \"500ms\" },";
     let (here, _) = run(hosts, wait, &["--isolation", "clone"], false, |_, _| {});
-    for victim in ["launcher", "session", "worker", "squad"] {
+    for victim in ["launcher", "session", "daemon", "worker", "squad"] {
         for round in 0..rounds {
             let repo = crew(hosts);
             repo.write("../script.toml", &script(wait));
@@ -248,10 +248,16 @@ pub(super) fn survive_at_any_moment(hosts: &Hosts, launcher: &str, session: &str
             thread::sleep(moment);
             match victim {
                 "launcher" => launchers(&repo, launcher).into_iter().for_each(|(id, _)| kill(id)),
+                "daemon" => hosts.restart(),
                 "worker" => hosts.workers().into_iter().for_each(|(id, _)| kill(id)),
                 "session" => {
-                    let all = hosts.processes().into_iter().filter(|(_, line)| line.starts_with(session));
-                    all.for_each(|(id, _)| kill(id));
+                    let all = hosts.processes().into_iter();
+                    // That of Slurm has another title and no environment; a worker is its child.
+                    let all =
+                        all.flat_map(|(id, line)| parent(id).map(|id| (id, title(id))).into_iter().chain([(id, line)]));
+                    let found: BTreeSet<u32> =
+                        all.filter(|(_, line)| line.starts_with(session)).map(|(id, _)| id).collect();
+                    found.into_iter().for_each(kill);
                 }
                 _ => signal(running.child.id(), "KILL"),
             }

@@ -88,6 +88,11 @@ fn agents_behind_slurm_survive_squad() {
 }
 
 #[test]
+fn agents_behind_slurm_survive_at_any_moment() {
+    runs::survive_at_any_moment(&mut start(), "srun", "slurmstepd");
+}
+
+#[test]
 fn agents_in_jobs_do_what_they_do_here() {
     let hosts = start();
     runs::jobs_are_the_same(&hosts, |host, line| {

@@ -77,7 +77,7 @@ fn agents_behind_ssh_survive_squad() {
 
 #[test]
 fn agents_behind_ssh_survive_at_any_moment() {
-    runs::survive_at_any_moment(&start(&[]), "ssh", "sshd");
+    runs::survive_at_any_moment(&mut start(&[]), "ssh", "sshd");
 }
 
 #[test]

@@ -68,7 +68,8 @@ pub(crate) struct OrderStatus {
 pub(crate) fn relay(env: &Env, input: fn() -> Box<dyn BufRead>, mut out: Box<dyn Write + Send>) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::failed(error.to_string());
     let hello = json!({ "method": method::HELLO, "params": hello(env) });
-    writeln!(out, "{hello}").and_then(|()| out.flush()).map_err(failed)?;
+    // A banner may end without a line break.
+    writeln!(out, "\n{hello}").and_then(|()| out.flush()).map_err(failed)?;
     let mut line = Vec::new();
     if input().take(MAX_ORDER).read_until(b'\n', &mut line).map_err(failed)? == 0 {
         return Ok(());

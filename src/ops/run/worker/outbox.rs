@@ -37,14 +37,17 @@ pub(super) struct Outbox {
 struct Kept {
     file: File,
     last: u64,
+    /// The file may end in half a line: of a process that was killed, or that found the disk full.
+    is_torn: bool,
 }
 
 impl Outbox {
     pub(super) fn open(path: &Path) -> std::io::Result<Self> {
         let file = File::options().read(true).append(true).create(true).open(path)?;
         let last = lines(&file)?.filter_map(|fact| fact["number"].as_u64()).max().unwrap_or(0);
+        let is_torn = file.metadata()?.len() > 0;
         Ok(Self {
-            kept: Mutex::new(Kept { file, last }),
+            kept: Mutex::new(Kept { file, last, is_torn }),
             connection: watch::Sender::new(None),
             is_closing: watch::Sender::new(false),
             purse: Mutex::new(Purse::of(None)),
@@ -106,9 +109,10 @@ impl Outbox {
         }
         if !is_passing {
             kept.last = number;
-            let line = format!("{fact}\n");
+            let line = format!("{}{fact}\n", if kept.is_torn { "\n" } else { "" });
             // A full disk must not stop the work, as long as the client hears of it.
             let written = kept.file.write_all(line.as_bytes()).and_then(|()| kept.file.sync_data());
+            kept.is_torn = written.is_err();
             if let Err(error) = written {
                 tracing::warn!("a fact could not be kept: {error}");
             }
@@ -140,9 +144,11 @@ impl Outbox {
         });
     }
 
-    /// Forgets what an earlier client was told.
+    /// Forgets what an earlier client was told, and what that had counted.
     pub(super) fn forget(&self) -> std::io::Result<()> {
-        self.kept.lock().file.set_len(0)
+        let mut kept = self.kept.lock();
+        (kept.last, *self.purse.lock()) = (0, Purse::of(None));
+        kept.file.set_len(0)
     }
 
     /// Returns when no client has been there for so long. The lease may change meanwhile: it comes with the order, and a
@@ -241,6 +247,26 @@ mod tests {
         let begun = Instant::now();
         assert_eq!(tokio::join!(asked, closed).0, Ok(None));
         assert_eq!(begun.elapsed().as_secs(), 5);
+    }
+
+    /// Where a process was killed while it wrote: what comes after is whole.
+    #[tokio::test]
+    async fn half_a_line_costs_no_later_fact() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("facts");
+        let outbox = Outbox::open(&file).expect("a file");
+        outbox.tell(1, Fact::Message("whole".to_owned()));
+        let whole = std::fs::read_to_string(&file).expect("a file");
+        let half = whole.replace("\"number\":1", "\"number\":2");
+        for bytes in 0..=half.len() {
+            std::fs::write(&file, whole.clone() + &half[..bytes]).expect("a file");
+            let again = Outbox::open(&file).expect("a file");
+            (0..2).for_each(|_| again.tell(1, Fact::Idle));
+            let kept = again.kept.lock();
+            let told = lines(&kept.file).expect("lines").map(|fact| fact["number"].as_u64());
+            let expected = if bytes + 1 < half.len() { 3 } else { 4 };
+            assert_eq!(told.collect::<Vec<_>>(), (1..=expected).map(Some).collect::<Vec<_>>(), "{bytes} bytes");
+        }
     }
 
     #[tokio::test(start_paused = true)]
