@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -239,6 +239,7 @@ pub(super) fn survive_at_any_moment(hosts: &mut Hosts, launcher: &str, session: 
     for victim in ["launcher", "session", "daemon", "worker", "squad"] {
         for round in 0..rounds {
             let repo = crew(hosts);
+            let begun = Instant::now();
             repo.write("../script.toml", &script(wait));
             let mut running = Running::start(&repo, &arguments("../script.toml", &["--on", "any"]));
             running.wait_for("run.started");
@@ -269,6 +270,7 @@ pub(super) fn survive_at_any_moment(hosts: &mut Hosts, launcher: &str, session: 
             }
             assert_eq!(code, Some(0), "{what}: {told}\n{}", hosts.logs());
             assert_eq!(outcome(&repo, &events, &told, true), here, "{what}: {told}");
+            eprintln!("{what}: the same, {} s", begun.elapsed().as_secs());
         }
     }
     assert_eq!(hosts.workers(), [], "nothing is left there");
