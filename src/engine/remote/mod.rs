@@ -154,6 +154,9 @@ pub(crate) async fn greet(launch: &Launch, limit: Duration) -> Result<(Hello, Du
 
 pub(crate) struct Remote(Arc<Link>);
 
+/// The fact with which a session ends for a reason.
+type Last = fn(String) -> Fact;
+
 pub(crate) struct Session {
     link: Arc<Link>,
     number: u64,
@@ -161,7 +164,7 @@ pub(crate) struct Session {
     facts: mpsc::UnboundedReceiver<Fact>,
     turns: u64,
     /// How it was lost, and why.
-    lost: Option<(fn(String) -> Fact, String)>,
+    lost: Option<(Last, String)>,
 }
 
 /// Looks for a host whose order was given up until it is there: has its worker end, and takes what it changed to the

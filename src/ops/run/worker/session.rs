@@ -153,10 +153,9 @@ impl Task {
             fact => fact,
         };
         if fact.is_last() {
-            if let Some(seen) = self.session.traffic().map(|traffic| traffic.seen_since(self.mark)) {
-                if !seen.is_empty() {
-                    outbox.tell(number, Fact::Reached(seen));
-                }
+            let seen = self.session.traffic().map(|traffic| traffic.seen_since(self.mark));
+            if let Some(seen) = seen.filter(|seen| !seen.is_empty()) {
+                outbox.tell(number, Fact::Reached(seen));
             }
             self.working.store(0, Ordering::Relaxed);
             if matches!(fact, Fact::Idle) {
