@@ -830,10 +830,10 @@ fn a_host_that_lacks_something_fails_its_own_agent() {
     ] {
         let repo = repo();
         let gate = format!("unset XDG_STATE_HOME; {before}");
-        let places = format!("[agents.ada]\nhost = \"bad\"\n[agents.bob]\nhost = \"two\"\n");
+        let places = "[agents.ada]\nhost = \"bad\"\n[agents.bob]\nhost = \"two\"\n";
         let hosts =
             launcher(&repo, "bad", &gate) + "lease = \"1s\"\n" + &launcher(&repo, "two", "unset XDG_STATE_HOME;");
-        repo.write("../home/config/squad/config.toml", &(hosts + &places));
+        repo.write("../home/config/squad/config.toml", &(hosts + places));
         // More than a file may have there.
         repo.write("notes.txt", &"a line of notes\n".repeat(4000));
         let turn = |agent: &str| {
