@@ -295,13 +295,14 @@ proptest::proptest! {
 /// How many decisions there are of a kind, and how many conflicts are said between them and between two sides.
 #[test]
 fn a_series_contradicts_nothing() {
-    let cases: [(&dyn Fn(usize) -> String, [usize; 4]); 4] = [
+    type Title = fn(usize) -> String;
+    let cases: [(Title, [usize; 4]); 4] = [
         // Each with another value.
-        (&|at| format!("Keep backups for {} days", at + 3), [1, 3, 0, 0]),
-        (&|at| format!("Keep backups {}4f2a91{at}", at + 3), [0, 0, 0, 0]),
-        (&|at| format!("Keep backups, number 00{at}"), [0, 0, 0, 0]),
+        (|at| format!("Keep backups for {} days", at + 3), [1, 3, 0, 0]),
+        (|at| format!("Keep backups {}4f2a91{at}", at + 3), [0, 0, 0, 0]),
+        (|at| format!("Keep backups, number 00{at}"), [0, 0, 0, 0]),
         // A choice is none.
-        (&|at| format!("Store charts in {}", ["redis", "postgres", "files", "memory", "git"][at]), [1, 3, 6, 10]),
+        (|at| format!("Store charts in {}", ["redis", "postgres", "files", "memory", "git"][at]), [1, 3, 6, 10]),
     ];
     for (title, counts) in cases {
         for (count, expected) in (2..).zip(counts) {

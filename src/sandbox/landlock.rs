@@ -179,6 +179,7 @@ mod tests {
                 set: std::collections::BTreeMap::new(),
                 unset: Vec::new(),
                 own_processes: false,
+                layers: None,
                 network: None,
             };
             let handled = Handled::by(version.parse().expect("a number")).expect("it holds");
