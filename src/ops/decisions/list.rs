@@ -173,7 +173,9 @@ pub(in crate::ops) fn team_files(project: &Project, commit: &str) -> Result<BTre
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
     let wanted = |path: &str| inner(path).filter(|path| parse::holds_decisions(path)).map(|path| store::largest(&path));
     let files = project.repository.files_at(commit, &folder, wanted)?;
-    Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).into_map())
+    // Titles name members, of whom nothing else is asked here.
+    let charters = project.team.members.iter().map(|member| (format!("agents/{}/charter.md", member.slug), Vec::new()));
+    Ok(charters.chain(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes)))).into_map())
 }
 
 pub(super) fn with_state(decision: &Decision, state: DecisionState) -> ListedDecision {

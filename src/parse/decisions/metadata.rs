@@ -46,7 +46,7 @@ const WHAT: &str = "what, decision";
 /// Keys for the author; earlier ones win.
 const AUTHOR: &str = "\
     by, author, authors, decided by, decision by, made by, agent, agents, recorded by, logged by, proposed by, \
-    submitted by, written by, conducted by, decision maker, decision makers, analyst, auditor, facilitator";
+    submitted by, written by, conducted by, decision maker, decision makers, decision owner, analyst, auditor, facilitator";
 
 /// Keys that sections use too, so they do not make a heading an entry.
 const ATTRIBUTION: [&str; 6] = ["owner", "owners", "reviewer", "decider", "deciders", "from"];

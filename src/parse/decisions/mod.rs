@@ -26,7 +26,7 @@ use super::{Files, line_feeds};
 use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Sort, plural};
 use entries::Entries;
 use found::LocatedDecision;
-use places::{FileKind, file_kind};
+use places::{FileKind, file_kind, is_beside};
 use titles::is_section;
 
 /// The decisions of a team folder.
@@ -44,7 +44,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     let main = main_file(files);
     let own = own::all(files, problems);
     let mut decisions = Decisions::default();
-    let mut processed = Vec::new();
+    let (mut beside, mut processed) = (Vec::new(), Vec::new());
     for (path, text) in &files.texts {
         match file_kind(path, main) {
             Some(FileKind::Main) => {
@@ -59,9 +59,11 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
             Some(FileKind::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
             Some(FileKind::Archive) => decisions.archived.extend(entries(files, path, text, problems)),
             Some(FileKind::Processed) => processed.extend(notes(files, path, text, &mut Vec::new())),
-            Some(FileKind::Own) => {}
-            None if is_dated_note(files, path, text) => decisions.current.extend(notes(files, path, text, problems)),
-            None => {}
+            None if is_beside(path) => {
+                let found = notes(files, path, text, &mut Vec::new());
+                beside.extend(found.into_iter().filter(|decision| decision.date.is_some()));
+            }
+            Some(FileKind::Own) | None => {}
         }
     }
     // A merge may restore an entry that has its own file. The file wins, because people edit it. Archives repeat one another.
@@ -70,7 +72,10 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
         list.retain(|decision| ids.insert(decision.id.clone()));
     }
     decisions.current.splice(0..0, own);
-    decisions.archive_processed(processed);
+    let beside = decisions.without_copies(beside);
+    decisions.current.extend(beside);
+    let processed = decisions.without_copies(processed);
+    decisions.archived.extend(processed);
     report_superseded_twice(&decisions, problems);
     decisions.knowledge = decisions.current.extract_if(.., |decision| decision.note.is_some()).collect();
     for list in [&mut decisions.current, &mut decisions.archived, &mut decisions.knowledge] {
@@ -80,33 +85,23 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
 }
 
 impl Decisions {
-    /// Adds notes that were kept after a merge into another file, unless they are copies of known decisions.
-    fn archive_processed(&mut self, notes: Vec<Decision>) {
+    /// Notes without copies of known decisions: they were merged into another file, and kept.
+    fn without_copies(&self, mut notes: Vec<Decision>) -> Vec<Decision> {
         let title = |decision: &Decision| Slug::fold(&decision.title).map(|slug| slug.as_str().to_owned());
         let mut known: HashMap<Option<String>, Vec<Option<String>>> = HashMap::new();
         for decision in self.current.iter().chain(&self.archived) {
             known.entry(title(decision)).or_default().push(decision.date.clone());
         }
-        for note in notes {
-            let dates = known.entry(title(&note)).or_default();
+        notes.retain(|note| {
+            let dates = known.entry(title(note)).or_default();
             let is_copy = dates.iter().any(|date| *date == note.date || date.is_none() || note.date.is_none());
             if !is_copy {
                 dates.push(note.date.clone());
-                self.archived.push(note);
             }
-        }
+            !is_copy
+        });
+        notes
     }
-}
-
-/// Whether a file in `decisions/` with another name has decisions with dates.
-fn is_dated_note(files: &Files, path: &str, text: &str) -> bool {
-    let is_beside = path.starts_with("decisions/") && path.ends_with(".md");
-    let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
-    if !is_beside || ["readme.md", "template.md", "index.md"].contains(&name.as_str()) {
-        return false;
-    }
-    let found = entries::read(files, path, &line_feeds(super::without_mark(text))).found;
-    found.iter().any(|found| found.decision.date.is_some())
 }
 
 /// Reports decisions with two successors, as after a merge. People have to choose.

@@ -16,7 +16,17 @@ pub(super) enum FileKind {
 
 /// Whether a path in the team folder may contain decisions.
 pub(crate) fn holds_decisions(path: &str) -> bool {
-    file_kind(path, MAIN).is_some()
+    file_kind(path, MAIN).is_some() || is_beside(path)
+}
+
+/// Whether a file in `decisions/` has decisions if it has dated ones, whatever its name is.
+pub(super) fn is_beside(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let mut folders = path.split('/').rev().skip(1);
+    path.starts_with("decisions/")
+        && !folders.any(is_shelf)
+        && name.ends_with(".md")
+        && !["readme.md", "template.md", "index.md"].contains(&name.as_str())
 }
 
 const MAIN: &str = "decisions.md";
@@ -52,7 +62,7 @@ pub(super) fn file_kind(path: &str, main: &str) -> Option<FileKind> {
         [name] | ["decisions", "archive" | "archived", name] if is_archive(name) || is_of_time(name) => {
             Some(FileKind::Archive)
         }
-        ["decisions", shelf, .., _] if is_shelf(shelf) => Some(FileKind::Processed),
+        ["decisions", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
         ["decisions", "adr" | "adrs" | "records", _] => Some(FileKind::Inbox),
         ["decisions", "decisions"] | ["decisions"] => Some(FileKind::Archive),
         ["decisions", name] if name.contains("archive") => Some(FileKind::Archive),

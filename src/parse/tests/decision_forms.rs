@@ -107,8 +107,11 @@ fn records_archives_and_merged_notes_are_found_by_their_names() {
         ("decisions.md", true),
         ("decisions-archive-2025-Q1.md", true),
         ("decisions/inbox/note.md", true),
-        ("decisions/notes.md", false),
-        ("decisions/3d-print.md", false),
+        ("decisions/notes.md", true),
+        ("decisions/2026/talks/notes.md", true),
+        ("decisions/README.md", false),
+        ("decisions/3d-print.md", true),
+        ("decisions/archive/2026-05/print.md", false),
         ("team.md", false),
         ("decisions-how-to.md", false),
     ] {

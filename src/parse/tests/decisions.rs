@@ -51,6 +51,24 @@ fn headings_that_end_no_entry_or_begin_one() {
     }
 }
 
+/// A file of another name: what it says × what is known already.
+#[test]
+fn files_of_other_names_hold_what_has_a_date_and_is_no_copy() {
+    for (file, found) in [
+        ("### 2026-01-05: Tar\ntext\n\n### 2026-01-06: Wax\ntext\n", vec!["Tar", "Wax"]),
+        ("### 2026-01-05: Tar\nother text\n", vec!["Tar"]),
+        ("# Wax\n**Date:** 2026-01-06\n", vec!["Tar", "Wax"]),
+        ("# Wax\n\nWe think of it.\n", vec!["Tar"]),
+        ("# Wax\n**By:** Uwe\n", vec!["Tar"]),
+    ] {
+        let main = ("decisions.md", "### 2026-01-05: Tar\ntext\n");
+        let (team, _) = read(&[TEAM, ROUTING, main, ("decisions/uwe-talks.md", file)]);
+        let mut titles: Vec<&str> = team.decisions.iter().map(|decision| &*decision.title).collect();
+        titles.sort_unstable();
+        assert_eq!(titles, found, "{file}");
+    }
+}
+
 /// Who is named × whether somebody signs, and whether there is such a member.
 #[test]
 fn a_title_may_name_its_author() {
