@@ -170,15 +170,17 @@ fn compare(
 /// Without what decisions of a series seem to contradict one another in: each day's log, each release, has its own number
 /// under the same title.
 fn without_series(conflicts: Vec<Conflict>) -> impl Iterator<Item = Conflict> {
-    /// Decisions that a decision of a series is like, at least.
-    const OTHERS: usize = 3;
+    /// Decisions that both of two in a series are like, or that one of them is, at least.
+    const BOTH: usize = 3;
+    const ONE: usize = 6;
     let is_like = |conflict: &Conflict| ["different-numbers", "same-subject"].contains(&conflict.code);
     let mut likes: BTreeMap<DecisionId, usize> = BTreeMap::new();
     for id in conflicts.iter().filter(|conflict| is_like(conflict)).flat_map(|conflict| &conflict.decisions) {
         *likes.entry(id.clone()).or_default() += 1;
     }
     let of_series = move |conflict: &Conflict| {
-        is_like(conflict) && conflict.decisions.iter().any(|id| likes.get(id).is_some_and(|count| *count >= OTHERS))
+        let counts = || conflict.decisions.iter().map(|id| likes.get(id).copied().unwrap_or_default());
+        is_like(conflict) && (counts().all(|count| count >= BOTH) || counts().any(|count| count >= ONE))
     };
     conflicts.into_iter().filter(move |conflict| !of_series(conflict))
 }
