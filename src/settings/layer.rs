@@ -93,7 +93,7 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
         let source = origin(line_of_json(text, names.iter().copied())).source();
         let message =
             format!("`{}` has no effect: squad does not read this setting from a config.json", names.join("."));
-        Problem::new(Severity::Note, source, "config-no-effect", message)
+        Problem::warning(source, "config-no-effect", message)
             .hint("`squad config list` shows what can be set; keep it if another tool reads it")
     });
     (layer, unknown.collect())
@@ -101,8 +101,8 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
 
 /// The names in a `config.json` that squad does not read, as paths.
 fn ignored_names(value: &serde_json::Value) -> Vec<Vec<&str>> {
-    /// These describe the file itself.
-    const OF_THE_FILE: [&str; 2] = ["version", "$schema"];
+    /// These describe the file itself, and where another tool has its team.
+    const OF_THE_FILE: [&str; 3] = ["version", "$schema", "teamRoot"];
     let known = || JSON_NAMES.iter().map(|(pointer, _)| *pointer).chain(SERVERS).map(|pointer| &pointer[1..]);
     let is_known = |name: &str| known().any(|pointer| pointer == name);
     let contains_known = |name: &str| {

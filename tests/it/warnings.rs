@@ -7,7 +7,7 @@ fn settings_of_another_tool_that_have_no_effect() {
     let repo = TestRepo::with_small_team();
     repo.write(
         ".squad/config.json",
-        "{\n  \"version\": 1,\n  \"$schema\": \"x\",\n  \"defaultModel\": \"m\",\n  \"lsp\": {\n    \"servers\": {}\n  },\n  \"sessions\": {\n    \"maxConcurrent\": 2,\n    \"colour\": \"red\"\n  },\n  \"models\": 7\n}\n",
+        "{\n  \"version\": 1,\n  \"$schema\": \"x\", \"teamRoot\": \".\",\n  \"defaultModel\": \"m\",\n  \"lsp\": {\n    \"servers\": {}\n  },\n  \"sessions\": {\n    \"maxConcurrent\": 2,\n    \"colour\": \"red\"\n  },\n  \"models\": 7\n}\n",
     );
     let output = repo.squad(&["route", "Add an endpoint"]);
     for (line, name) in [(5, "lsp"), (10, "sessions.colour"), (12, "models")] {
@@ -35,7 +35,7 @@ fn rows_that_start_nobody() {
         "warning: .squad/routing.md:3: `Old things` routes only to `Old`: not active",
         "warning: .squad/routing.md:4: `Wishes` routes only to `Sam`: human",
         "warning: .squad/routing.md:5: `Chores` routes only to `copilot`: it works elsewhere",
-        "warning: .squad/routing.md:6: `Logs` routes only to `scribe`, a built-in helper that squad never starts",
+        "note: .squad/routing.md:6: `Logs` routes only to `scribe`, a built-in helper that squad never starts",
         "note: .squad/routing.md:8: `Mixed` also routes to `Old`: not active",
     ] {
         assert!(output.err.contains(told), "{told}: {output}");

@@ -24,7 +24,7 @@ use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, without
 pub(crate) use names::{is_everyone as names_everyone, is_unfilled as names_nobody};
 pub(crate) use standing::is_of_the_retired;
 pub(super) use standing::status_of;
-use standing::{is_silent, kind, status};
+use standing::{are_people, is_silent, kind, status};
 
 pub(super) struct Roster {
     pub(super) name: Option<String>,
@@ -144,7 +144,8 @@ impl RosterReader<'_> {
     }
 
     fn rows(&mut self, candidate: &Candidate<'_>, columns: &Columns, certainty: Certainty) {
-        let is_proof = self.members.is_empty() || candidate.is_of_members();
+        let is_of_people = candidate.headings.last().is_some_and(|heading| are_people(heading));
+        let is_proof = self.members.is_empty() || is_of_people || candidate.is_of_members();
         for row in &candidate.table.rows {
             let source = self.files.at("team.md", self.document.line(row.offset));
             let entry = Entry {

@@ -54,7 +54,7 @@ fn is_a_human(role: &str) -> bool {
 }
 
 /// Whether a heading is only about people: `Human Members`, `People`.
-fn are_people(heading: &str) -> bool {
+pub(super) fn are_people(heading: &str) -> bool {
     let heading = heading.to_lowercase();
     has_word(&heading, "human, humans, people") && !has_word(&heading, "agents, ai, and")
 }

@@ -127,11 +127,11 @@ fn other_tables_add_nobody() {
     assert_eq!(codes, []);
     let beside = text
         .replace("Email", "Scope")
-        .replace("## Stakeholders", "## Bench\n\n| Name | Role |\n|-|-|\n| Tor | Dev |\n\n## Others");
+        .replace("## Stakeholders", "## Bench\n\n| Name | Role |\n|-|-|\n| Tor | Dev |\n\n## Human Staff\n\n| Name | Role |\n|-|-|\n| Ole | Dev |\n\n## Others");
     let beside = beside
         .replace("| Zoe | Sponsor | z@x |", "| Zoe | Sponsor | z@x |\n| @copilot | Coder | - |\n| Vic | Dev | - |");
     let (team, _) = read(&[("team.md", &beside), ("agents/vic/charter.md", "# Vic\n")]);
-    assert_eq!(slugs(&team), ["ilse", "tor", "copilot", "vic"]);
+    assert_eq!(slugs(&team), ["ilse", "tor", "ole", "copilot", "vic"]);
 }
 
 #[test]
