@@ -41,10 +41,15 @@ pub(super) enum LinkState {
 }
 
 impl LinkState {
-    /// The connection. Waits while a lost one is being restored.
+    /// The connection. Waits while a lost one is being restored, also where whoever restores it has not heard of it yet.
     pub(super) async fn settled(state: &watch::Sender<Self>) -> Result<Arc<Connection>, EngineError> {
         let mut state = state.subscribe();
-        let settled = state.wait_for(|state| !matches!(state, Self::Reconnecting)).await;
+        let is_settled = |state: &Self| match state {
+            Self::Connected(connection) => connection.reason().is_none(),
+            Self::Reconnecting => false,
+            Self::Ended(_) => true,
+        };
+        let settled = state.wait_for(is_settled).await;
         match settled.as_deref() {
             Ok(Self::Connected(connection)) => Ok(Arc::clone(connection)),
             Ok(Self::Ended(reason)) => Err(EngineError::Unusable { reason: reason.clone(), hint: None }),
@@ -427,6 +432,27 @@ mod tests {
         assert_eq!(client.request("echo", &(), TIMEOUT).await, pending);
         client.fail("another reason");
         assert_eq!(client.closed().await, "it closed its output");
+    }
+
+    /// What is asked at once after a loss would fail as often as it is asked again.
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_connection_is_not_given_out() {
+        let (lost, ..) = raw();
+        assert_eq!(lost.closed().await, "it closed its output");
+        for is_restored in [true, false] {
+            let state = watch::Sender::new(LinkState::Connected(Arc::clone(&lost)));
+            let (live, _input, _output) = raw();
+            let (settled, ()) = tokio::join!(LinkState::settled(&state), async {
+                tokio::task::yield_now().await;
+                state.send_replace(LinkState::Reconnecting);
+                tokio::task::yield_now().await;
+                state.send_replace(match is_restored {
+                    true => LinkState::Connected(Arc::clone(&live)),
+                    false => LinkState::Ended("gone".to_owned()),
+                });
+            });
+            assert_eq!(settled.is_ok_and(|settled| Arc::ptr_eq(&settled, &live)), is_restored);
+        }
     }
 
     #[tokio::test(start_paused = true)]
