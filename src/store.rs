@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::env::files::read_within;
 use crate::env::real;
 use crate::model::{Problem, Severity, Sort, Source};
-use crate::parse::{Encoding, Files, KNOWLEDGE, holds_decisions, linked_files, text_of};
+use crate::parse::{Encoding, Files, KNOWLEDGE, holds_decisions, is_record_of_decisions, linked_files, text_of};
 use crate::policy::PathScope;
 
 /// The names of team folders; the first wins if both exist.
@@ -39,7 +39,7 @@ const MIB: u64 = 1024 * 1024;
 /// The size limit of a file in bytes, by its path from the team folder. Files that grow with records may be larger than
 /// those that people write for agents: the largest decision file found in the wild has 1.2 MB.
 pub(crate) fn largest(path: &str) -> u64 {
-    let is_record = holds_decisions(path) || path.ends_with("/history.md");
+    let is_record = is_record_of_decisions(path) || path.ends_with("/history.md");
     if is_record { 16 * MIB } else { MIB }
 }
 
@@ -365,7 +365,7 @@ impl TeamReader {
         let message = format!("is not read: it has {size} bytes, and squad reads up to {largest} MiB of such a file");
         self.push(Severity::Error, path, UNREADABLE, message);
         if let Some(problem) = self.problems.last_mut() {
-            let hint = if holds_decisions(path) {
+            let hint = if is_record_of_decisions(path) {
                 "move old entries to an archive: those are read too"
             } else {
                 "keep in it what agents must be told; move reference material to files of its own"

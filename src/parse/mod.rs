@@ -31,7 +31,8 @@ pub(crate) use conflicts::{CONFLICT, conflicts};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 pub(crate) use decisions::{
-    IMPORTED, KNOWLEDGE, NO_DECISION, Piece, holds_decisions, main_file, sources, split, stands_before_another,
+    IMPORTED, KNOWLEDGE, NO_DECISION, Piece, holds_decisions, is_record_of_decisions, main_file, sources, split,
+    stands_before_another,
 };
 pub(crate) use fields::without_active_fields;
 pub(crate) use front_matter::body;

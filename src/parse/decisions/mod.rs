@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) use headings::{IMPORTED, NO_DECISION};
 #[cfg(test)]
 pub(crate) use own::read as decision_file;
-pub(crate) use places::{KNOWLEDGE, holds_decisions, main_file, stands_before_another};
+pub(crate) use places::{KNOWLEDGE, holds_decisions, is_record_of_decisions, main_file, stands_before_another};
 pub(crate) use split::{Piece, sources, split};
 
 use super::front_matter::{self, Several};

@@ -16,7 +16,12 @@ pub(super) enum FileKind {
 
 /// Whether a path in the team folder may contain decisions.
 pub(crate) fn holds_decisions(path: &str) -> bool {
-    file_kind(path, MAIN).is_some() || is_beside(path)
+    is_record_of_decisions(path) || is_beside(path)
+}
+
+/// Whether a path in the team folder is that of a file for decisions, which may be large.
+pub(crate) fn is_record_of_decisions(path: &str) -> bool {
+    file_kind(path, MAIN).is_some()
 }
 
 /// Whether a file in `decisions/` has decisions if it has dated ones, whatever its name is.
