@@ -235,7 +235,8 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     let next = headings.get(index + 1);
     let dated_by_title = heading.dated.date.is_some();
     // A file that was appended to another one begins with the same title.
-    let is_title = !dated_by_title && is_title(heading.raw) && headings[0].raw == heading.raw;
+    let is_first = (headings[0].level, headings[0].raw) == (heading.level, heading.raw);
+    let is_title = !dated_by_title && is_title(heading.raw) && is_first;
     if is_rules(heading.raw)
         || is_title
         || (is_template(heading.raw) && !dated_by_title && heading.metadata.date.is_none())

@@ -31,6 +31,13 @@ fn dated_headings_at_any_level() {
     assert_eq!(rows("### Dinner at six (2026-01-08)\n**Author:** Otto\n"), ["2026-01-08 Dinner at six / Otto"]);
 }
 
+/// A section that is called as the file is belongs to its entry.
+#[test]
+fn a_title_that_stands_below_an_entry_is_a_section() {
+    let text = "# Crew Decisions\n\n## Tar\n**By:** Uwe\n\n### Crew Decisions\nall of it\n";
+    assert!(decided(text).0[0].text.contains("all of it"));
+}
+
 /// Two files in one, a heading over entries, and braces in a title.
 #[test]
 fn headings_that_end_no_entry_or_begin_one() {
